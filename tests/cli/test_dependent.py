@@ -408,6 +408,34 @@ def test_a_few_checks_choose_who_shares_errors(run: Run, truth: pl.Series) -> No
     assert "or use them as known labels: crowdwise aggregate verdicts.csv --gold check.csv --fuse-groups, where they" in said
 
 
+@pytest.mark.slow
+def test_the_items_that_decide_are_drawn_and_their_labels_choose(run: Run, folder: Path, truth: pl.Series) -> None:
+    draw = ("audit", "verdicts.csv", *FIT, "--decide", "12", "-o", "decide.csv")
+    done = run(*draw)
+    assert "crowdwise audit --decide 20 -o FILE draws them" in done.stderr
+    assert "to which readings of the votes give different labels" in done.stderr
+    assert "crowdwise aggregate verdicts.csv --gold decide.csv --fuse-groups, with the same options" in done.stderr
+    table = pl.read_csv(folder / "decide.csv")
+    # Those who check are not shown what the votes say.
+    assert table.columns == ["item", "true label"]
+    assert (table.height, table["true label"].null_count()) == (12, 12)
+    run("aggregate", "verdicts.csv", *FIT, "--readings", "both.csv", "-o", "labels.csv")
+    both = pl.read_csv(folder / "both.csv")
+    differ = both.filter(pl.col("reading_1") != pl.col("reading_2"))["item"]
+    assert set(differ) & set(table["item"])
+    labels = [None, *truth[table["item"][1:].to_list()]]
+    table.with_columns(pl.Series("true label", labels)).write_csv(folder / "decide.csv")
+    done = run("aggregate", "verdicts.csv", *FIT, "--gold", "decide.csv", "--fuse-groups", "-o", "chosen.csv")
+    assert "warning: 3 annotators seem to share errors: m-a, m-b, m-c" in done.stderr
+    assert "the votes can also be read" not in done.stderr
+    assert "11 known labels kept fixed" in done.stderr
+    # What somebody has filled in is not replaced.
+    assert "name it as known with aggregate --gold, or name another file" in run(*draw, code=2).stderr
+    done = run("audit", "verdicts.csv", *FIT, "--decide", "5", "--trusted", "ann", "-o", "more.csv", code=1)
+    assert "there is nothing to decide" in done.stderr
+    assert "--check is about a certificate" in run("audit", "verdicts.csv", "--decide", "5", "--check", "5", code=2).stderr
+
+
 def test_the_table_of_annotators_says_who_belongs_together(run: Run, folder: Path, truth: pl.Series) -> None:
     run("annotators", "verdicts.csv", *FIT, "-o", "people.csv")
     found = dict(pl.read_csv(folder / "people.csv").select("annotator", "group").rows())

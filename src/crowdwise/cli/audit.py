@@ -11,7 +11,7 @@ from crowdwise.cli.declare import argument, file, flag, group, option, page, sha
 from crowdwise.cli.fitting import is_saved, read_kept, result_of
 from crowdwise.cli.job import Job, command_line, refuse
 from crowdwise.cli.options import VOTES_OR_SAVED, KeepOptions, MethodOptions, OutputOptions, ReadOptions
-from crowdwise.errors import SettingError
+from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
@@ -21,7 +21,9 @@ EXAMPLES = (
     "Example: crowdwise audit votes.csv --check 100 -o check.csv\n\n"
     "Or check them in a browser: crowdwise audit votes.csv --check 100 --page check.html --show items.csv\n\n"
     "When they are checked: crowdwise audit votes.csv --checked check.csv --error 0.05 -o labels.csv\n\n"
-    "Not enough yet: crowdwise audit votes.csv --more check.csv --check 20 -o check-2.csv"
+    "Not enough yet: crowdwise audit votes.csv --more check.csv --check 20 -o check-2.csv\n\n"
+    "Which annotators share errors: crowdwise audit votes.csv --decide 20 -o decide.csv; when they are checked: "
+    "crowdwise aggregate votes.csv --gold decide.csv --fuse-groups -o labels.csv"
 )
 _FIRST, _FURTHER = 100, 20
 
@@ -34,6 +36,9 @@ class Options(OutputOptions):
     check: int | None = option("--check", "N", "Draw so many items to check.", shown="100; 20 with --more", least=1)
     checked: Path | None = file("--checked", "The table of drawn items with their true labels: certify the others.")
     more: Path | None = file("--more", "An earlier table of drawn items: keep its rows and draw further items.")
+    decide: int | None = option(
+        "--decide", "N", "Draw so many items that decide which annotators share errors; their labels go to --gold.", least=1
+    )
     error: float = share("--error", "Share of wrong labels to allow among the accepted.", 0.05)
     risk: float = share("--risk", "Chance that more of the accepted are wrong all the same.", 0.05)
     page: Path | None = page("Write a page (.html) to check items in a browser, or, with --checked, on what was found.")
@@ -49,21 +54,32 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOp
     most the stated share of them is wrong, with probability 1 - risk; how many of all labels are right; and how many more
     checks would certify how much more. This assumes nothing of votes, annotators or model, and holds at every look: check
     some, look, and draw more until it is enough. Wrong labels that were found are corrected.
+
+    Where annotators seem to share errors, --decide draws instead items to which the readings of the votes give different
+    labels. They certify nothing; named as known (aggregate --gold FILE --fuse-groups), they choose the reading.
     """
     from crowdwise.trust.audit.checks import check_unfilled
 
-    if options.checked is not None:
+    if options.decide is not None:
+        words = "{} is about a certificate, and --decide draws what decides who shares errors; run them one after the other"
+        refuse(words, (options, ["check", "checked", "more", "page", "show", "show_labels"]), (keep, ["keep"]))
+    elif options.checked is not None:
         drawing = ["check", "more", "show", "show_labels"]
         refuse("--checked certifies and {} is for drawing; run them one after the other", (options, drawing))
     elif options.check is None and options.more is None and options.page is None:
-        raise SettingError("say what to do: --check N draws items to check, --checked FILE certifies by those that are checked")
-    if options.page is None or options.checked is not None:
+        raise SettingError(
+            "say what to do: --check N draws items to check, --checked FILE certifies by those that are checked, --decide N "
+            "draws items that decide which annotators share errors"
+        )
+    if options.decide is None and (options.page is None or options.checked is not None):
         words = "{} says what a page to check items shows; name the page with --page FILE"
         refuse(words, (options, ["show"]), (keep, ["keep"]))
     job = Job(options, method)
     if job.to_file:
-        check_unfilled(job.output)
-    if options.checked is None:
+        check_unfilled(job.output, **({} if options.decide is None else {"instead": "name it as known with aggregate --gold"}))
+    if options.decide is not None:
+        _decide(job, options, read, method)
+    elif options.checked is None:
         _draw(job, options, read, method, keep)
     else:
         _certify(job, options, read, method)
@@ -95,6 +111,29 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, 
     shared = not is_saved(options.votes) and bool(find(result.votes))
     earlier_ones = 0 if checks is None else len(checks.code)
     job.say(draw_lines(drawn, earlier_ones, only_page, options.risk, shlex.quote(options.votes), table, shared))
+
+
+def _decide(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
+    import polars as pl
+
+    from crowdwise.data.encode import series_of
+    from crowdwise.report.audit_text import decide_lines
+    from crowdwise.trust.audit.plan import TRUE_LABEL
+    from crowdwise.trust.crowd.dependence import disputed
+
+    result, n = result_of(options.votes, read, method), options.decide or 0
+    item = disputed(result, method.trusted or (), seed=method.seed or 0)
+    if len(item) == 0:
+        raise InputError(
+            "there is nothing to decide: no groups that share errors are found in the votes, or what is known has decided, or "
+            "however the votes are read, the labels are the same"
+        )
+    frame = pl.DataFrame({"item": series_of(result.votes.items)[item[:n]]}).with_columns(
+        pl.lit(None, pl.String).alias(TRUE_LABEL)
+    )
+    job.main(frame, "item", document=lambda: {"disputed": len(item)}, key="check")
+    table = shlex.quote(str(options.output)) if job.to_file else "FILE"
+    job.say(decide_lines(frame.height, len(item), shlex.quote(options.votes), table))
 
 
 def _certify(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:

@@ -122,7 +122,7 @@ def readings_of(votes: Annotations, answers: SingleAnswers, pairs: Agreement, le
     search = _Search(votes, answers, pairs, level)
     kept = _standing(search)
     if thorough:
-        more = [reading for reading in search.turned() if reading.groups]
+        more = list(search.turned())
         kept = kept or [Reading((), np.full(votes.n_annotators, -1))] * bool(more)
         for reading in more:
             if all(reading.members != other.members for other in kept):
@@ -185,7 +185,10 @@ class _Search:
                 yield *self._read(pairs.level(0.5, within), np.where(rest, -1, 0)), False
 
     def turned(self) -> Iterator[Reading]:
-        """Readings that begin with the most skilled as a group: those with 15, 30, 45 and 60 % of the votes."""
+        """Readings that begin with the most skilled as a group, those with 15, 30, 45 and 60 % of the votes; and their reverse.
+
+        Of two factions of about equal skill the cut may meet either, and which is the crowd is for others to say.
+        """
         pairs = self.pairs
         typical = max(pairs.level(0.5), 0.0)
         nobody = np.zeros(len(pairs.first), bool)
@@ -195,9 +198,17 @@ class _Search:
         for share in _SHARES:
             code = np.full(pairs.n_annotators, -1)
             code[order[: max(int(np.searchsorted(total, share)) + 1, 2)]] = 0
-            kept = ~_inside(pairs, code)
-            if kept.any():
-                yield self._read(pairs.level(0.5, kept), code)[0]
+            reading = self._from_outside(code)
+            if reading is not None and reading.groups:
+                yield reading
+                reverse = self._from_outside(np.where(reading.code < 0, 0, -1))
+                if reverse is not None and reverse.groups:
+                    yield reverse
+
+    def _from_outside(self, code: Integers) -> Reading | None:
+        """The reading that begins with these groups and the agreement of everybody else; None where nobody else met."""
+        kept = ~_inside(self.pairs, code)
+        return self._read(self.pairs.level(0.5, kept), code)[0] if kept.any() else None
 
     def _read(self, level: float, code: Integers) -> tuple[Reading, float]:
         """Alternate between the background and the groups; also the share of annotators that carry the background."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from crowdwise.trust.audit import Audit, Draw
     from crowdwise.trust.audit.estimates import Estimate
 
-__all__ = ["audit_lines", "audit_page", "draw_lines"]
+__all__ = ["audit_lines", "audit_page", "decide_lines", "draw_lines"]
 
 _MOST_CLASSES = 10
 # An interval wider than this says nothing that a reader could use.
@@ -58,6 +58,16 @@ def draw_lines(
     if shared or few:
         chooses = " --fuse-groups, where they help to choose who shares errors" if shared else ", which keeps them"
         yield f"or use them as known labels: crowdwise aggregate {votes} --gold {table}{chooses}"
+
+
+def decide_lines(n: int, disputed: int, votes: str = "VOTES", table: str = "FILE") -> Iterator[str]:
+    """What was drawn to decide which annotators share errors, and what to do with it."""
+    which = f"drew {count(n, 'item')} of {disputed:,}" if n < disputed else f"these are all {count(n, 'item')}"
+    yield f"{which} to which readings of the votes give different labels"
+    yield (
+        'write the true class of each into the column "true label" (leave it empty where nobody can tell), without a look at '
+        f"the votes; then: crowdwise aggregate {votes} --gold {table} --fuse-groups, with the same options"
+    )
 
 
 def audit_lines(audit: Audit) -> Iterator[str]:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["dependence_facts", "dependence_lines", "labeling_lines", "trusted_lines"]
 
 _FITTED = "labels are as fitted; confidence is lowered to what is left if annotators who share errors count almost as one"
-_DISPUTED = "check some labels in which the readings differ and name them as known (--gold FILE)"
+_DISPUTED = (
+    "check some labels in which the readings differ (crowdwise audit --decide 20 -o FILE draws them) and name them as known "
+    "(--gold FILE)"
+)
 # What was done, and what it means for the labels.
 _DONE = {
     "fitted": _FITTED,

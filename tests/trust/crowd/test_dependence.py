@@ -11,7 +11,8 @@ import pytest
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.estimator.registry import make
-from crowdwise.trust.crowd.dependence import Dependence, Reading, colluding, find, rooted, settled
+from crowdwise.trust.crowd.cautious import refitted
+from crowdwise.trust.crowd.dependence import Dependence, Reading, colluding, disputed, find, rooted, settled
 from crowdwise.trust.crowd.pruning import refit_fused
 
 
@@ -104,6 +105,64 @@ def test_a_faction_with_most_votes_is_found_by_what_is_known() -> None:
         assert (refit_fused(result, found.readings[0]).codes == truth).mean() > (plain.codes == truth).mean() + 0.1
     # Nothing known: what the votes show by themselves.
     assert rooted(plain) is find(votes)
+
+
+def test_the_items_to_check_are_those_in_which_the_readings_differ() -> None:
+    votes, truth = judges()
+    result = make("dawid-skene").fit(votes).result_
+    found = find(votes, thorough=True)
+    labels = np.array([refitted(result, votes, reading).result_.codes for reading in found.readings])
+    assert len(labels) > 1
+    items = disputed(result)
+    assert sorted(items) == np.flatnonzero((labels != labels[0]).any(axis=0)).tolist()
+    # In random order, and the same one again; with another seed another one.
+    assert items.tolist() == disputed(result).tolist() != sorted(items)
+    assert items.tolist() != disputed(result, seed=1).tolist()
+    # What somebody who is trusted has decided needs no labels.
+    assert len(disputed(result, ["judge-3"])) == 0
+    # One label that is known decides nothing: the others are to be checked next, in the same order.
+    gold = np.full(votes.n_items, -1, np.int16)
+    gold[items[0]] = truth[items[0]]
+    assert disputed(make("dawid-skene").fit(replace(votes, gold=gold)).result_).tolist() == items[1:].tolist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_twelve_labels_that_are_asked_for_choose_where_twelve_others_do_not(seed: int) -> None:
+    votes, truth = judges()
+    asked = disputed(make("dawid-skene").fit(votes).result_, seed=seed)
+    evenly = np.random.default_rng(seed).permutation(votes.n_items)
+    for items, left in ((asked, 1), (evenly, 2)):
+        gold = np.full(votes.n_items, -1, np.int16)
+        gold[items[:12]] = truth[items[:12]]
+        found = rooted(make("dawid-skene").fit(replace(votes, gold=gold)).result_)
+        assert found.groups[0].names(votes) == ["judge-0", "judge-1", "judge-2"]
+        assert len(found.readings) == left
+
+
+def test_nothing_is_asked_where_independent_annotators_explain_the_votes(crowds: Any) -> None:
+    votes = next(iter(crowds.INDEPENDENT.values()))(3)
+    assert len(disputed(make("dawid-skene").fit(votes).result_)) == 0
+
+
+def test_of_two_factions_that_look_equally_skilled_either_may_be_the_group() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=600)
+    seen = np.where(rng.random(600) < 0.5, truth, rng.integers(3, size=600))
+    item, who = np.repeat(np.arange(600), 5), np.concatenate([rng.choice(20, 5, replace=False) for _ in range(600)])
+    family = np.where(rng.random(3000) < 0.95, seen[item], rng.integers(3, size=3000))
+    people = np.where(rng.random(3000) < 0.9, truth[item], rng.integers(3, size=3000))
+    label = np.where(who < 9, family, people)
+    votes = Annotations.from_codes(item, who, label, np.arange(600), np.arange(20), np.arange(3), None, None)
+    # The nine have as much skill by their agreement as the others, so that votes alone show nothing.
+    assert not find(votes)
+    assert frozenset({tuple(range(9))}) in [reading.members for reading in find(votes, thorough=True).readings]
+    plain = make("dawid-skene").fit(votes).result_
+    items = disputed(plain)[:20]
+    gold = np.full(600, -1, np.int16)
+    gold[items] = truth[items]
+    known = make("dawid-skene").fit(replace(votes, gold=gold)).result_
+    labels = refit_fused(known, rooted(known).readings[0]).codes
+    assert (labels == truth).mean() > (plain.codes == truth).mean() + 0.05
 
 
 def test_known_labels_invent_no_groups_among_independent_annotators(crowds: Any) -> None:

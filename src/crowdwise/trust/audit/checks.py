@@ -101,7 +101,7 @@ def read_checks(source: Any) -> CheckTable:
     return CheckTable(frame, where, *parsed)
 
 
-def check_unfilled(path: Path) -> None:
+def check_unfilled(path: Path, instead: str = "certify it with --checked, add draws with --more") -> None:
     """Refuse to replace a table into which somebody has written true labels: nothing else brings that work back."""
     if not path.is_file():
         return
@@ -114,10 +114,8 @@ def check_unfilled(path: Path) -> None:
         return
     filled = int((text.str.strip_chars().fill_null("") != "").sum())
     if filled:
-        raise SettingError(
-            f"-o: {path} has {filled:,} true label{'s' * (filled > 1)} filled in; certify it with --checked, add draws with "
-            "--more, or name another file"
-        )
+        words = f"-o: {path} has {filled:,} true label{'s' * (filled > 1)} filled in"
+        raise SettingError(f"{words}; {instead}, or name another file")
 
 
 def _plain_names(columns: list[str]) -> dict[str, str]:

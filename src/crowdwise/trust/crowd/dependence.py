@@ -2,7 +2,8 @@
 
 Votes give a tree without a root: which faction is the crowd cannot be seen in them. Two things from outside can choose:
 labels that are known, and an annotator who is known to share no errors. `settled` chooses among the readings that stand;
-`rooted` looks for more of them, so that a faction with half of the votes is found too.
+`rooted` looks for more of them, so that a faction with half of the votes is found too. `disputed` says which labels to check:
+two labelings differ in accuracy only by the items in which they differ, so that labels elsewhere choose nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = [
     "Reading",
     "SharedErrors",
     "colluding",
+    "disputed",
     "find",
     "is_majority",
     "quarrels",
@@ -98,6 +100,44 @@ def rooted(result: Result, trusted: Collection[Any] = ()) -> Dependence:
         i for i, hits in enumerate(right) if i != best and readings[i].members in standing and not _worse(right[best], hits)
     ]
     return _dependence((readings[best], *(readings[i] for i in others)))
+
+
+def disputed(result: Result, trusted: Collection[Any] = (), *, seed: int = 0) -> Integers:
+    """Items whose true labels choose between readings of the votes, as codes in random order, [M]: check the first so many.
+
+    They are those to which the readings of `rooted` give different labels, all alike, so that the right labels among the
+    checked are an even sample of where the readings differ, and the tests of `rooted` hold for them: these ask only that items
+    are drawn by votes and chance. Readings that known labels or `trusted` annotators speak against have no part in it, and
+    items of known label are left out; the others keep their order, so that with more labels known the next ones come first.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth, seen = rng.integers(2, size=(2, 400))
+    >>> labels = [np.where(rng.random(400) < 0.95, seen, 1 - seen) for _ in range(6)]
+    >>> labels += [np.where(rng.random(400) < 0.7, truth, 1 - truth) for _ in range(5)]
+    >>> votes = Annotations.from_matrix(np.column_stack(labels))
+    >>> from crowdwise.estimator.registry import make
+    >>> items = disputed(make("dawid-skene").fit(votes).result_)[:20]
+    >>> known = dict(zip(votes.items[items].tolist(), truth[items].tolist()))
+    >>> found = rooted(make("dawid-skene").fit(votes, gold=known).result_)
+    >>> found.groups[0].members.tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+    votes = result.votes
+    readings, who = _possible(find(votes, thorough=True).readings, trusted_codes(votes, trusted))
+    if len(readings) < 2:
+        return np.zeros(0, np.int64)
+    item, label = _known(votes, who)
+    fits = _blind(result, readings, who)
+    right = [fit.codes[item] == label for fit in fits]
+    best = max(right, key=np.count_nonzero)
+    labels = np.column_stack([fit.codes for fit, hits in zip(fits, right, strict=True) if not _worse(best, hits)])
+    differ = (labels != labels[:, :1]).any(axis=1) & (votes.votes_per_item > 0)
+    if votes.gold is not None:
+        differ &= votes.gold < 0
+    order = np.random.default_rng(seed).permutation(votes.n_items)
+    return np.asarray(order[differ[order]])
 
 
 def colluding(votes: Annotations, found: Dependence) -> list[Any]:
