@@ -218,9 +218,9 @@ def targeted(**options: Any) -> dict[str, Entry]:
         "RD: random+random": entry(RANDOM),
         "AD: predictive-entropy+random": entry("predictive-entropy+random"),
         "AC: random+expertise": entry("random+expertise"),
-        "DALC: predictive-entropy+expertise": entry("predictive-entropy+expertise"),
-        "DALC: dalc": entry("dalc"),
-        "DALC: dalc, spread out": entry("dalc", diverse=True),
+        "DALC: predictive-entropy+expertise": entry("dalc"),
+        "targeted": entry("targeted"),
+        "targeted, spread out": entry("targeted", diverse=True),
         "information": entry("information"),
     }
 

@@ -87,6 +87,7 @@ PUBLIC = [
     "Raykar",
     "Result",
     "Rodr14",
+    "STAL",
     "SVGP",
     "SVGPCR",
     "SVGPCRNF",
@@ -230,7 +231,8 @@ def test_a_type_checker_sees_typos(tmp_path: Path) -> None:
     for line in done.stdout.splitlines():
         where, _, message = line.partition(": ")
         if where.startswith("snippet.py:"):
-            found[int(where.split(":")[1])] = message
+            line_number = int(where.split(":")[1])
+            found[line_number] = f"{found.get(line_number, '')}\n{message}"
     assert sorted(found) == [3, 4, 5, 6, 7, 8, 9, 10], done.stdout + done.stderr
     assert 'no attribute "NotThere"' in found[3]
     assert 'keyword argument "classifer"' in found[4]

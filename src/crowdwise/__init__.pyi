@@ -49,6 +49,7 @@ from .methods.classify.maxmig import MaxMIG as MaxMIG
 from .methods.classify.mbem import MBEM as MBEM
 from .methods.classify.raykar import Raykar as Raykar
 from .methods.classify.rodr14 import Rodr14 as Rodr14
+from .methods.classify.stal import STAL as STAL
 from .methods.classify.svgpcr import SVGP as SVGP
 from .methods.classify.svgpcr import SVGPCR as SVGPCR
 from .methods.classify.svgpcr_nf import SVGPCRNF as SVGPCRNF

@@ -35,13 +35,17 @@ def rows(rng: np.random.Generator, *shape: int) -> Any:
 
 def fake_result(votes: Annotations, posterior: Any, confusion: Any, mass: float = 10.0) -> Any:
     """What policies and plans read of a result; `mass` is the number of votes behind every row of a matrix."""
-    concentration = mass * np.asarray(confusion) + 1e-9
+    concentration, posterior = mass * np.asarray(confusion) + 1e-9, np.asarray(posterior, float)
     mean = concentration / concentration.sum(axis=2, keepdims=True)
     return SimpleNamespace(
         votes=votes,
         history=None,
-        annotators=SimpleNamespace(concentration=lambda: None),
+        annotators=SimpleNamespace(concentration=lambda: concentration),
+        prior=None,
+        settings={"confidence": "model"},
         posterior=np.asarray(posterior, float),
+        codes=np.asarray(posterior).argmax(axis=1),
+        confidence=np.asarray(posterior, float).max(axis=1),
         confidence_source="model",
         confusion=np.asarray(confusion, float),
         concentration=concentration,
@@ -50,7 +54,13 @@ def fake_result(votes: Annotations, posterior: Any, confusion: Any, mass: float 
 
 
 def state_of(
-    votes: Annotations, seed: int = 0, features: Any = None, model: Any = None, pool: Any = None, **options: Any
+    votes: Annotations,
+    seed: int = 0,
+    features: Any = None,
+    model: Any = None,
+    pool: Any = None,
+    mass: float = 10.0,
+    **options: Any,
 ) -> State:
     """A state over `votes` with random beliefs."""
     rng = np.random.default_rng(seed)
@@ -58,4 +68,4 @@ def state_of(
         rows(rng, votes.n_items, votes.n_classes),
         rows(rng, votes.n_annotators, votes.n_classes, votes.n_classes),
     )
-    return State(fake_result(votes, posterior, confusion), pool or Pool.of(votes, **options), rng, model, features)
+    return State(fake_result(votes, posterior, confusion, mass), pool or Pool.of(votes, **options), rng, model, features)

@@ -44,7 +44,7 @@ def hidden() -> State:
     votes = no_votes(100, 2)
     posterior = np.tile([0.5, 0.5], (100, 1))
     posterior[99] = [0.7, 0.3]
-    result = fake_result(votes, posterior, [[[0.95, 0.05], [0.05, 0.95]], [[0.5, 0.5], [0.5, 0.5]]])
+    result = fake_result(votes, posterior, [[[0.95, 0.05], [0.05, 0.95]], [[0.5, 0.5], [0.5, 0.5]]], 1e9)
     allowed = Annotations.from_arrays([f"i{n}" for n in range(99)] + ["i99"], ["a1"] * 99 + ["a0"], ["c0"] * 100)
     return State(result, Pool.of(votes, allowed=allowed), np.random.default_rng(0))
 
@@ -82,7 +82,7 @@ def test_pairs_are_scored_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_items_that_cannot_gain_more_are_not_looked_at() -> None:
-    state = state_of(no_votes(2000, 4), 3)
+    state = state_of(no_votes(2000, 4), 3, mass=1e9)
     spy, seen = spied(state, bounded=True)
     assert best_gain(state, spy) == pytest.approx(policy_of("information").pairs(state, np.arange(2000)).max())
     assert sum(seen) < 2000

@@ -26,7 +26,16 @@ def perfect(n_items: int = 10) -> SimulatedCrowd:
 
 def test_a_row_after_every_batch_of_every_policy_and_seed() -> None:
     curves = race(["random+random", "entropy+accuracy"], perfect(), MajorityVote(), 10, 4, seeds=[3, 5], explore=0)
-    assert curves.columns == ["policy", "seed", "votes", "cost", "accuracy", "expected_accuracy"]
+    assert curves.columns == [
+        "policy",
+        "seed",
+        "votes",
+        "cost",
+        "accuracy",
+        "expected_accuracy",
+        "expected_low",
+        "expected_high",
+    ]
     assert curves["votes"].to_list() == [4, 8, 10] * 4
     assert curves["policy"].unique(maintain_order=True).to_list() == ["random+random", "entropy+accuracy"]
     assert curves["seed"].to_list() == [3, 3, 3, 5, 5, 5] * 2
@@ -65,11 +74,13 @@ def test_the_summary_is_the_end_of_the_race() -> None:
             "votes": [1, 2, 1, 2],
             "accuracy": [0.2, 0.6, 0.4, 0.8],
             "expected_accuracy": [0.5] * 4,
+            "expected_low": [0.3] * 4,
+            "expected_high": [0.75] * 4,
         }
     )
     row = summary(curves).row(0, named=True)
     # Ends 0.6 and 0.8: their standard deviation is 0.1414, divided by the root of two.
-    assert (row["campaigns"], row["votes"], row["expected_accuracy"]) == (2, 2, 0.5)
+    assert (row["campaigns"], row["votes"], row["expected_accuracy"], row["expected_low"]) == (2, 2, 0.5, 0.3)
     assert row["accuracy"] == pytest.approx(0.7)
     assert row["standard_error"] == pytest.approx(0.1)
     assert row["on_the_way"] == pytest.approx(0.5)
@@ -102,7 +113,7 @@ def test_information_beats_chance_where_annotators_differ() -> None:
     drawn = simulate(
         n_items=100, n_annotators=12, n_classes=2, annotators={"one-coin": 0.5, "uniform-spammer": 0.5}, random_state=3
     )
-    curves = race(["random+random", "information"], SimulatedCrowd.of(drawn), BayesGC(), 400, 50, seeds=[0], start=100)
+    curves = race(["random+random", "information"], SimulatedCrowd.of(drawn), BayesGC(), 400, 50, seeds=range(3), start=100)
     accuracy = dict(summary(curves).select("policy", "accuracy").rows())
     assert accuracy["information"] > accuracy["random+random"]
 

@@ -37,7 +37,7 @@ def enumerated(q: Any, matrices: list[Any], last: Any) -> float:
 
 @given(st.integers(0, 10_000), st.integers(0, 3))
 def test_another_question_gains_what_the_answers_before_it_leave(seed: int, n_asked: int) -> None:
-    state = state_of(no_votes(1, 4, 3), seed, per_item=4)
+    state = state_of(no_votes(1, 4, 3), seed, mass=1e12, per_item=4)
     looking = Lookahead(state)
     for annotator in range(n_asked):
         looking.ask(0, annotator)
@@ -68,7 +68,7 @@ def test_drawn_branches_say_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> 
 def two_items(**options: Any) -> State:
     """i0 is open (0.5), i1 nearly so (0.6); both annotators are right in 90 of 100."""
     votes = no_votes(2, 2)
-    result = fake_result(votes, [[0.5, 0.5], [0.6, 0.4]], [GOOD, GOOD])
+    result = fake_result(votes, [[0.5, 0.5], [0.6, 0.4]], [GOOD, GOOD], 1e12)
     return State(result, Pool.of(votes, per_item=2, **options), np.random.default_rng(0))
 
 
@@ -98,7 +98,7 @@ def test_questions_that_wait_for_an_answer_count_as_asked() -> None:
         assert suggest(waiting, policy, 1, explore=0).item.tolist() == [1]
 
 
-def test_dalc_counts_the_share_of_uncertainty_that_is_left() -> None:
+def test_targeted_counts_the_share_of_uncertainty_that_is_left() -> None:
     class Classifier:
         def predict_proba(self, X: Any) -> Any:
             return np.tile([0.5, 0.5], (len(X), 1))
@@ -106,12 +106,12 @@ def test_dalc_counts_the_share_of_uncertainty_that_is_left() -> None:
     state = two_items()
     state = State(state.result, state.pool, state.rng, Classifier(), np.zeros((2, 1)))
     looking = Lookahead(state)
-    before = policy_of("dalc").pairs(state, np.array([0]))[0]
+    before = policy_of("targeted").pairs(state, np.array([0]))[0]
     looking.ask(0, 0)
     assert looking.share(0) == pytest.approx(binary_entropy(0.9) / math.log(2))
-    after = looking.pairs(policy_of("dalc"), 0)
+    after = looking.pairs(policy_of("targeted"), 0)
     assert after[1] / before[1] == pytest.approx(binary_entropy(0.9) / math.log(2))
-    found = suggest(state, "dalc", 2, explore=0, diverse=False)
+    found = suggest(state, "targeted", 2, explore=0, diverse=False)
     assert set(found.item.tolist()) == {0, 1}
 
 
@@ -126,7 +126,7 @@ def test_several_questions_per_item_are_the_naive_greedy(seed: int, budget: int)
     rng = np.random.default_rng(seed)
     votes = no_votes(3, 3)
     posterior, confusion = rows(rng, 3, 2), rows(rng, 3, 2, 2)
-    state = State(fake_result(votes, posterior, confusion), Pool.of(votes, per_item=3, capacity=2), rng)
+    state = State(fake_result(votes, posterior, confusion, 1e12), Pool.of(votes, per_item=3, capacity=2), rng)
     found = suggest(state, "information", budget, explore=0)
     asked: dict[int, list[int]] = {n: [] for n in range(3)}
     total = 0.0

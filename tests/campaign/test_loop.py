@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_without_votes_it_must_be_said_what_there_is() -> None:
 def test_nobody_to_ask_is_an_empty_table_and_a_reason_to_stop() -> None:
     loop = cold(annotators=[])
     assert loop.ask(5).height == 0
-    assert loop.stop() == "nobody is left to ask about anything"
+    assert loop.stop().startswith("nobody is left to ask about anything; expected accuracy unknown")
 
 
 def test_new_items_and_annotators_beside_votes_are_asked() -> None:
@@ -334,8 +335,10 @@ def test_the_target_ends_a_campaign() -> None:
     assert loop.stop() == ""
     for label in ["cat", "cat", "cat"]:
         loop.tell(answers(loop.ask(6), label))
-    assert loop.stop(target=0.5, probability=0.5).startswith("at least 50% of the labels are right with probability")
-    assert loop.stop(target=None) == "nobody is left to ask about anything"
+    said = loop.stop(target=0.5, probability=0.5)
+    assert re.match(r"expected accuracy 0\.\d\d, in nine of ten crowds [01]\.\d\d to [01]\.\d\d: ", said)
+    assert ": at least 50% are right with probability 0." in said
+    assert loop.stop(target=None).startswith("nobody is left to ask about anything; expected accuracy 0.")
 
 
 def test_a_gain_below_the_cost_ends_a_campaign() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.campaign.conftest import fake_result, names, no_votes, state_of
 
+from crowdwise.campaign.assign import suggest
 from crowdwise.campaign.policies import ANNOTATOR_POLICIES, ITEM_POLICIES, State, policy_of, stage_of
 from crowdwise.campaign.pool import Pool
 from crowdwise.data.annotations import Annotations
@@ -94,11 +95,27 @@ def test_policies_that_read_features() -> None:
     assert ITEM_POLICIES["disagreement"](here) == pytest.approx([0.4, 0, 0.2])
     assert ITEM_POLICIES["bald"](here) == pytest.approx([0.9, 0.4, 0.2])
     assert ANNOTATOR_POLICIES["expertise"](here, ALL).argmax(axis=1).tolist() == [0, 1, 1]
-    dalc = policy_of("dalc").pairs(here, ALL)
-    assert dalc == pytest.approx(math.log(2) * np.column_stack([features[:, 0], 1 - features[:, 0]]))
+    targeted = policy_of("targeted").pairs(here, ALL)
+    assert targeted == pytest.approx(math.log(2) * np.column_stack([features[:, 0], 1 - features[:, 0]]))
 
 
-@pytest.mark.parametrize("name", ["predictive-entropy+accuracy", "bald+accuracy", "dalc"])
+class Torn(Classifier):
+    """Sure of the first row, less of the second, least of the third."""
+
+    def predict_proba(self, rows: Any) -> Any:
+        return np.array([[0.9, 0.1], [0.3, 0.7], [0.5, 0.5]])[: len(rows)]
+
+
+def test_dalc_is_the_papers_rule() -> None:
+    """The k items of the highest predictive entropy, and for each whoever knows it best; the product may choose others."""
+    here = state(model=Torn(), features=np.array([[0.99], [0.6], [0.4]]))
+    found = suggest(here, "dalc", 2, explore=0, diverse=False)
+    assert list(zip(found.item.tolist(), found.annotator.tolist(), strict=True)) == [(2, 1), (1, 0)]
+    assert not policy_of("dalc").joint
+    assert ITEM_POLICIES["predictive-margin"](here) == pytest.approx([0.2, 0.6, 1.0])
+
+
+@pytest.mark.parametrize("name", ["predictive-entropy+accuracy", "bald+accuracy", "dalc", "targeted"])
 def test_without_a_classifier_they_say_what_is_missing(name: str) -> None:
     with pytest.raises(SettingError, match="needs a fitted classifier"):
         policy_of(name).items(state())

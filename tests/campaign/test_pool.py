@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from tests.campaign.conftest import no_votes
 
 from crowdwise.campaign.pool import Pool, extended
+from crowdwise.campaign.tables import beside_asked, read_pool
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, SettingError
 
@@ -101,3 +103,15 @@ def test_a_campaign_without_votes_can_be_extended() -> None:
     empty = Annotations.from_arrays([], [], [], items=[], annotators=[], classes=["cat", "dog"])
     assert extended(empty, [3, 1], ["x"]).items.tolist() == [3, 1]
     assert no_votes(2, 3).n_annotators == 3
+
+
+def test_tables_name_further_items_and_annotators_and_set_limits(tmp_path: Path) -> None:
+    votes, pool, capacity = no_votes(2, 1), tmp_path / "pool.csv", tmp_path / "capacity.csv"
+    pool.write_text("item\ni1\nnew\n")
+    capacity.write_text("annotator,capacity,cost\na0,3,0.5\neve,2,1\n")
+    known, limits = read_pool(votes, pool, capacity, None)
+    assert known.items.tolist() == [*votes.items.tolist(), "new"]
+    assert limits == {"items": ["i1", "new"], "capacity": {"a0": 3, "eve": 2}, "cost": {"a0": 0.5, "eve": 1}}
+    assert read_pool(votes, None, None, None) == (votes, {"items": None, "capacity": None, "cost": 1.0})
+    everybody = Pool.of(known)
+    assert beside_asked(everybody, known, None) is everybody

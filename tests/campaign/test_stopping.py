@@ -58,7 +58,7 @@ def test_large_sets_are_nearly_exact() -> None:
         chances = np.append(chances * (1 - p), 0) + np.insert(chances * p, 0, 0)
     for target in (0.78, 0.8, 0.82):
         assert chance_of(result_with(right), target) == pytest.approx(chances[math.ceil(target * 700) :].sum(), abs=0.01)
-    mean, low, high = expected_accuracy(result_with(right))
+    mean, low, high = expected_accuracy(result_with(right), 0.95)
     below = chances.cumsum()
     assert mean == pytest.approx(right.mean())
     assert low == pytest.approx(np.searchsorted(below, 0.025) / 700, abs=2 / 700)
@@ -105,13 +105,17 @@ def test_coin_flippers_never_get_there() -> None:
 def test_perfect_annotators_need_a_vote_for_each_open_item() -> None:
     votes = no_votes(10, 2)
     perfect = fake_result(votes, [[1.0, 0.0]] * 6 + [[0.5, 0.5]] * 4, np.tile(np.eye(2), (2, 1, 1)), 1e9)
-    # From (6 + 2) / 10 to 0.95: three of the four open items settled make 0.95.
-    found = plan(perfect, 0.949, repeats=3)
-    assert (found.votes, found.low, found.high) == (3, 3, 3)
+    # With one item open, the tenth label is a coin: nine are right for sure, all ten with probability 1/2.
+    found = plan(perfect, 0.9, repeats=3)
+    assert (found.votes, found.low, found.high, found.probability) == (3, 3, 3, 0.95)
+    assert plan(perfect, 0.949, repeats=3).votes == 4
 
 
 def walked(rng: np.random.Generator, accuracy: float, n_items: int, target: float) -> int:
-    """Votes of a campaign with two classes: evidence of every item as a walk of log-odds, the least certain item next."""
+    """Votes of a campaign with two classes: evidence of every item as a walk of log-odds, the least certain item next.
+
+    It ends when the target is expected, which is when it is about as likely as not.
+    """
     truth = rng.choice([-1, 1], n_items)
     evidence, step, asked = np.zeros(n_items), math.log(accuracy / (1 - accuracy)), 0
     while (1 / (1 + np.exp(-np.abs(evidence)))).mean() < target:
@@ -125,7 +129,7 @@ def walked(rng: np.random.Generator, accuracy: float, n_items: int, target: floa
 def test_the_interval_of_a_plan_covers_campaigns() -> None:
     votes = no_votes(40, 3)
     crowd = np.tile([[0.75, 0.25], [0.25, 0.75]], (3, 1, 1))
-    found = plan(fake_result(votes, np.full((40, 2), 0.5), crowd, 1e9), 0.9, repeats=60)
+    found = plan(fake_result(votes, np.full((40, 2), 0.5), crowd, 1e9), 0.9, 0.5, repeats=60)
     rng = np.random.default_rng(1)
     campaigns = np.array([walked(rng, 0.75, 40, 0.9) for _ in range(100)])
     assert found.votes == pytest.approx(campaigns.mean(), rel=0.1)
@@ -155,7 +159,7 @@ def test_nine_in_ten_intervals_cover_the_votes_that_were_needed() -> None:
     covered, widths = [], []
     for seed in range(16):
         drawn = simulate(n_items=150, n_annotators=12, n_classes=2, votes_per_item=2, annotators="one-coin", random_state=seed)
-        found = plan(BayesGC(confidence="model").fit(drawn.votes).result_, 0.93, repeats=14, random_state=seed)
+        found = plan(BayesGC(confidence="model").fit(drawn.votes).result_, 0.93, 0.5, repeats=14, random_state=seed)
         votes = needed(drawn, 0.93, np.random.default_rng(seed))
         covered.append(found.low <= votes <= found.high)
         widths.append((found.high - found.low) / found.votes)
@@ -171,9 +175,9 @@ def test_the_interval_of_a_large_set_is_as_narrow_as_its_campaigns(monkeypatch: 
     # up, would have four times the spread of whole ones, which are simulated as they are for comparison.
     crowd = np.tile([[0.75, 0.25], [0.25, 0.75]], (3, 1, 1))
     result = fake_result(no_votes(800, 3), np.full((800, 2), 0.5), crowd, 1e9)
-    whole = plan(result, 0.85, repeats=20)
+    whole = plan(result, 0.85, 0.5, repeats=20)
     monkeypatch.setattr(planning, "_SIMULATED", 50)
-    part = plan(result, 0.85, repeats=20)
+    part = plan(result, 0.85, 0.5, repeats=20)
     assert part.votes == pytest.approx(whole.votes, rel=0.1)
     assert (part.high - part.low) / (whole.high - whole.low) < 2.5
 

@@ -296,20 +296,6 @@ def test_what_fusing_does_not_go_with_is_refused(run: Run, truth: pl.Series, opt
     assert words in run("aggregate", "verdicts.csv", *options, code=2).stderr
 
 
-def test_most_of_a_crowd_is_never_dropped_as_spammers(capsys: pytest.CaptureFixture[str]) -> None:
-    from crowdwise.cli.fitting import without_spammers
-    from crowdwise.data.datasets import demo
-    from crowdwise.estimator.registry import make
-
-    result = make("majority").fit(demo().votes).result_
-    names = result.votes.annotators.tolist()
-    assert without_spammers(result, names[:7], False) == (result, [])
-    assert "no spammers are dropped: 7 of 12 annotators look like some" in capsys.readouterr().err
-    kept, dropped = without_spammers(result, names[:1], False)
-    assert dropped == names[:1]
-    assert kept.votes.n_annotators == 11
-
-
 def test_who_has_named_somebody_to_rely_on_is_told_the_step_that_is_left(run: Run, truth: pl.Series) -> None:
     result = run("aggregate", "verdicts.csv", *FIT, "--trusted", "ann", "-o", "l.csv")
     assert "next: aggregate --fuse-groups counts those who share errors as one" in result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ def test_questions_go_to_stdout_and_the_account_to_stderr(run: Run, campaign: Pa
     assert frame.columns == ["item", "annotator", "score", "cost"]
     assert frame.height == 4
     assert "4 questions about 4 items to " in result.stderr
-    assert "dawid-skene expects " in result.stderr
+    assert "dawid-skene: expected accuracy 0.96, in nine of ten crowds 0." in result.stderr
     told = set(pl.read_csv("votes.csv").select("item", "annotator").rows())
     assert not told & set(frame.select("item", "annotator").rows())
 
@@ -145,7 +146,7 @@ def test_features_train_a_classifier(run: Run, campaign: Path) -> None:
     options = ["--features", "X.npz", "--policy", "predictive-entropy+accuracy", "--pool", "pool.csv"]
     result = run("suggest", "votes.csv", *options, *fast, "--budget", "2")
     assert set(table(result.stdout)["item"].to_list()) <= {8, 9, 100}
-    assert "ccem expects " in result.stderr
+    assert "ccem: expected accuracy 0." in result.stderr
     np.savez(campaign / "X.npz", X=rng.normal(size=(10, 2)), items=np.arange(10))
     assert "no row for 1 items of the pool, such as 100" in run("suggest", "votes.csv", *options, *fast, code=1).stderr
 
@@ -157,18 +158,20 @@ def test_features_train_a_classifier(run: Run, campaign: Path) -> None:
 def test_a_plan_for_people_and_for_machines(run: Run, campaign: Path) -> None:
     run("simulate", "-o", "noisy.csv", "--items", "40", "--annotators", "6", "--votes-per-item", "1", "--classes", "2")
     text = run("plan", "noisy.csv", "--target", "0.97", "--campaigns", "3", "--method", "bayes-gc").stdout
-    assert "expected accuracy now: 0." in text
-    assert "target 0.97: " in text
+    assert "now: expected accuracy unknown: most items have at most one vote" in text
+    assert "target 0.97 with probability 0.95: " in text
     document = json.loads(
         run("plan", "noisy.csv", "--target", "0.97", "--campaigns", "3", "--method", "bayes-gc", "--json").stdout
     )
-    assert set(document) == {"method", "target", "expected_accuracy", "more_votes", "out_of_reach"}
+    assert set(document) == {"method", "target", "probability", "expected_accuracy", "more_votes", "out_of_reach"}
     assert document["method"] == "bayes-gc"
 
 
 def test_a_target_that_is_reached_needs_nothing_more(run: Run, campaign: Path) -> None:
     run("aggregate", "votes.csv", "--save", "model", "-q")
-    assert "target 0.1: reached" in run("plan", "model", "--target", "0.1").stdout
+    text = run("plan", "model", "--target", "0.1").stdout
+    assert "target 0.1 with probability 0.95: reached" in text
+    assert re.search(r"now: expected accuracy 0\.\d\d, in nine of ten crowds 0\.\d\d to \d\.\d\d", text)
 
 
 def test_targets_are_shares(run: Run, campaign: Path) -> None:

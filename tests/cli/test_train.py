@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
+import crowdwise
 from crowdwise.cli.job import progress_of
 from crowdwise.estimator.registry import classifiers, label_methods, make_classifier
 
@@ -58,6 +59,21 @@ def train(run: Run, features: str = "X.npz", *more: str, **options: Any) -> Any:
 
 
 # -- train ----------------------------------------------------------------------------------------
+
+
+def test_the_command_is_as_sure_as_the_library(run: Run, files: Path) -> None:
+    given = ["train", "votes.csv", "--features", "X.npz", "--method", "raykar", "-o", "labels.csv", "--save", "model"]
+    said = run(*given).stderr
+    result = crowdwise.load("model").result_
+    written = dict(pl.read_csv("labels.csv").select("item", "confidence").iter_rows())
+    np.testing.assert_allclose([written[item] for item in result.votes.items], result.confidence, atol=1e-6)
+    asked = result.votes.votes_per_item > 0
+    assert f"expected accuracy of the labels: {result.confidence[asked].mean():.0%}" in said
+    assert "crowdwise audit" in said
+    # Three votes on an item: log-odds by 3^.66 smaller than the model's.
+    odds, of_model = (np.log(q[asked, 1] / q[asked, 0]) for q in (result.posterior, result.model_posterior))
+    np.testing.assert_allclose(odds, of_model / 3**0.66, rtol=1e-6)
+    assert "if annotators err independently" in run(*given[:-2], "--set", "confidence=model").stderr
 
 
 def test_labels_of_all_rows_go_to_stdout_and_the_account_to_stderr(run: Run, files: Path) -> None:
@@ -443,7 +459,8 @@ def test_saved_classifiers_are_saved_results(run: Run, files: Path) -> None:
     assert [row["annotator"] for row in json.loads(run("annotators", "model", "--json").stdout)][-1] == "z"
     why = json.loads(run("explain", IDS[3], "model", "--json").stdout)
     assert why["label"] == CLASSES[TRUTH[3]]
-    assert len(why["rows"]) == 4
+    # The classifier, three votes, and what experience takes back.
+    assert [row["source"] for row in why["rows"]] == ["classifier", "x", "y", "z", "caution"]
     assert sum(row["contribution"] for row in why["rows"]) == pytest.approx(why["total"])
     assert "model is a saved result" in run("annotators", "model", "--method", "glad", code=2).stderr
     run("aggregate", "votes.csv", "--history", "model", "-q", "-o", "labels.csv")

@@ -13,7 +13,8 @@ import pytest
 import scipy.sparse
 
 from crowdwise.errors import InputError
-from crowdwise.io.features import names_in, read_features
+from crowdwise.io.feature_rows import rows_of, truth_of_rows
+from crowdwise.io.features import Features, names_in, read_features
 
 X = np.array([[1.0, 2.5], [0.0, -3.0], [4.0, 1e-3]])
 IDS = ["b", "日本", "a c"]
@@ -355,3 +356,14 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
         read_features(tmp_path / "feature.csv")
     with pytest.raises(InputError, match="a folder; features are one file"):
         read_features(tmp_path)
+
+
+def test_rows_of_items_and_their_true_classes() -> None:
+    rows = Features(np.arange(6.0).reshape(3, 2), np.array([7, 5, 9]), None, "X.npz")
+    assert rows_of(rows, np.array([9, 7])).tolist() == [[4, 5], [0, 1]]
+    assert rows_of(rows, np.array([9, 8])) is None
+    assert rows_of(Features(rows.X, None, None, "X.npy"), np.array([0])) is None
+    gold = pl.DataFrame({"item": [9, 5, 1], "label": ["b", "a", "b"]})
+    assert truth_of_rows(rows, ["a", "b"], gold, "truth.csv").tolist() == [-1, 0, 1]
+    with pytest.raises(InputError, match=r"truth\.csv: names no item of X\.npz"):
+        truth_of_rows(rows, ["a", "b"], gold[2:], "truth.csv")

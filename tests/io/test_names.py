@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from tests.io.helpers import gold, triples, write, write_lines
 
+from crowdwise import Annotations
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io import read, read_gold
 from crowdwise.io.spelling import clean, key_of
@@ -90,6 +91,17 @@ def test_gold_spelt_otherwise_is_an_error_with_the_spelling_of_the_votes(tmp_pat
         read(path)
     with pytest.warns(DataWarning, match="spellings unified"):
         assert gold(read(path, fold_case=True)) == {1: "cat"}
+
+
+def test_gold_that_nobody_could_tell_is_no_label_unless_it_is_a_class(tmp_path: Path) -> None:
+    (tmp_path / "gold.csv").write_text("item,label\n1,x\n2,?\n3,\n")
+    (tmp_path / "gold.txt").write_text("x\n?\ny\n")
+    votes = Annotations.from_arrays(["1", "2", "3"], ["a", "a", "a"], ["x", "y", "x"])
+    assert read_gold(tmp_path / "gold.csv", votes).rows() == [(1, "x")]
+    assert read_gold(tmp_path / "gold.txt", votes)["label"].to_list() == ["x", "y"]
+    with pytest.warns(DataWarning, match="[?]"):
+        with_mark = Annotations.from_arrays(["1", "2", "3"], ["a", "a", "a"], ["x", "?", "y"])
+    assert read_gold(tmp_path / "gold.csv", with_mark)["label"].to_list() == ["x", "?"]
 
 
 @pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")

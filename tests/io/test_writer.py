@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from crowdwise.errors import DataWarning, InputError
+from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io import read, write_table
+from crowdwise.io.writer import check_suffix
 
 FRAME = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "y,\nz"], "label": [1, 0]})
 
@@ -82,3 +84,18 @@ def test_a_name_of_a_column_stays_unlike_all_others(tmp_path: Path) -> None:
     with pytest.warns(DataWarning, match="formula"):
         write_table(frame, tmp_path / "safe.csv", spreadsheet_safe=True)
     assert pl.read_csv(tmp_path / "safe.csv").rows(named=True) == [{"''=a": "x", "'=a": "y"}]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("a.html", "page"), ("A.HTM", "page"), ("a.svg", "plot"), ("a.csv.gz", "table")])
+def test_what_ends_as_its_kind_does_may_be_written(name: str, kind: str) -> None:
+    check_suffix(Path(name), "--it", kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("page", "a page ends in .html"), ("plot", "a plot ends in .png, .pdf, .svg"), ("table", "cannot write .txt; use one of")],
+)
+def test_another_suffix_is_refused_with_the_option_that_names_it(kind: str, words: str) -> None:
+    with pytest.raises(SettingError, match=re.escape(words)) as refused:
+        check_suffix(Path("a.txt"), "--it", kind)
+    assert str(refused.value).startswith("--it: a.txt: ")

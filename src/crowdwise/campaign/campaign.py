@@ -34,7 +34,10 @@ _SCHEMA = {
     "cost": pl.Float64,
     "accuracy": pl.Float64,
     "expected_accuracy": pl.Float64,
+    "expected_low": pl.Float64,
+    "expected_high": pl.Float64,
 }
+_EXPECTED = ("expected_accuracy", "expected_low", "expected_high")
 
 
 def race(
@@ -72,7 +75,7 @@ def race(
     -------
     DataFrame
         A row after every batch: policy, seed, votes, cost, accuracy on the items whose truth is known, and the accuracy
-        that the model itself expects.
+        that is expected, with the ends of its range in nine of ten crowds.
     """
     names = [policy if isinstance(policy, str) else getattr(policy, "name", type(policy).__name__) for policy in policies]
     if len(set(names)) < len(names) or not names:
@@ -103,10 +106,10 @@ def usual_budget(oracle: Oracle) -> int:
 def summary(curves: pl.DataFrame) -> pl.DataFrame:
     """The end of every policy's curves over the seeds: mean, standard error of the accuracy, and its mean on the way."""
     whole = curves.group_by("policy", "seed", maintain_order=True).agg(
-        pl.col("votes", "accuracy", "expected_accuracy").last(), pl.col("accuracy").mean().alias("on_the_way")
+        pl.col("votes", "accuracy", *_EXPECTED).last(), pl.col("accuracy").mean().alias("on_the_way")
     )
     error = pl.when(pl.len() > 1).then(pl.col("accuracy").std() / pl.len().sqrt()).alias("standard_error")
-    means = pl.col("votes", "accuracy", "expected_accuracy", "on_the_way").mean()
+    means = pl.col("votes", "accuracy", *_EXPECTED, "on_the_way").mean()
     return whole.group_by("policy", maintain_order=True).agg(pl.len().alias("campaigns"), means, error)
 
 
@@ -154,7 +157,7 @@ def draw_curves(curves: pl.DataFrame, path: str | PathLike[str]) -> None:
 
 def _campaign(
     policy: Any, oracle: Oracle, model: Any, budget: float, batch: float, start: float, seed: int, options: dict[str, Any]
-) -> list[tuple[int, float, float, float]]:
+) -> list[tuple[float, ...]]:
     loop = ActiveLoop(
         copy.deepcopy(model),
         "random+random" if start else policy,
@@ -165,7 +168,7 @@ def _campaign(
         random_state=seed,
         **options,
     )
-    spent, points = 0.0, list[tuple[int, float, float, float]]()
+    spent, points = 0.0, list[tuple[float, ...]]()
     while spent < budget - 1e-9:
         first = bool(start) and not points
         questions = loop.ask(min(start if first else batch, budget - spent))
@@ -176,7 +179,7 @@ def _campaign(
         spent += float(questions["cost"].sum())
         loop.tell(oracle.answer(questions))
         result = loop.result
-        points.append((result.votes.n_votes, spent, _accuracy(result, oracle), expected_accuracy(result)[0]))
+        points.append((result.votes.n_votes, spent, _accuracy(result, oracle), *expected_accuracy(result)))
     return points
 
 

@@ -5,7 +5,10 @@ Symbols
 q_nk : [N, K]           what is known of the labels
 confusion_akl : [A, K, L]
     P(observed l | true k): the posterior mean. It gives the predictive distribution of one answer exactly, for
-    p(y = l | z = k) = E R_a[k, l].
+    p(y = l | z = k) = E R_a[k, l]. Where it depends on the item, [N, A, K, L].
+concentration_akl : [A, K, L]
+    Dirichlet parameters of the rows of an annotator's matrix R_a.
+right_na : [N, A]       probability of a right answer, errors uniform
 """
 
 from __future__ import annotations
@@ -15,10 +18,23 @@ import numpy as np
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Array, Floats
 
-__all__ = ["ambiguity", "entropy", "error", "error_reduction", "information", "rightness", "vote_entropy"]
+__all__ = [
+    "ambiguity",
+    "entropy",
+    "error",
+    "error_reduction",
+    "error_reduction_of_accuracy",
+    "expected_information",
+    "information",
+    "information_of_accuracy",
+    "rightness",
+    "vote_entropy",
+]
 
 
 _FLOOR = 1e-300
+# As many votes as make an annotator known.
+_KNOWN = 1e12
 
 
 def entropy(q_nk: Floats) -> Floats:
@@ -40,35 +56,101 @@ def error(q_nk: Floats) -> Floats:
 
 
 def information(q_nk: Floats, confusion_akl: Floats) -> Floats:
-    """Mutual information of an item's label and one answer, H(y) - H(y | z), [N, A], in nats."""
-    gain = -(q_nk @ entropy(confusion_akl).T)
+    """Mutual information of an item's label and one answer by a known matrix, H(y) - H(y | z), [N, A], in nats."""
+    gain = -_mixed(q_nk, entropy(confusion_akl))
     # Label by label: an [N, A, L] array would be strided, and its logarithms take all the time there is.
-    for observed in range(confusion_akl.shape[2]):
-        said = q_nk @ confusion_akl[:, :, observed].T
-        # 0 log 0 = 0: the floor only keeps the logarithm finite.
-        surprise = np.log(np.maximum(said, _FLOOR))
-        surprise *= said
-        gain -= surprise
+    for observed in range(confusion_akl.shape[-1]):
+        gain += _surprise(_mixed(q_nk, confusion_akl[..., observed]))
     return np.asarray(np.maximum(gain, 0))
+
+
+def expected_information(q_nk: Floats, concentration_akl: Floats) -> Floats:
+    """I(z; y | R), the information of one answer averaged over what the annotator's matrix may be, [N, A], in nats.
+
+    It is what the answer tells of the label once the annotator is known, as later answers make them. At the mean matrix it
+    would be less, the more so the less is known: that R may be good counts for more than that it may be bad, and whoever is
+    not known yet is worth asking.
+
+    E H(y | R) - sum_k q_k E H(R[k]). The second term is that of a Dirichlet, psi(s + 1) - sum_l m_l psi(s m_l + 1) with mean m
+    and total s. The answer's own distribution, sum_k q_k R[k], is taken for a Dirichlet of its mean and its summed variance,
+    which it is where the label is known.
+    """
+    total = concentration_akl.sum(axis=2)
+    mean = concentration_akl / total[:, :, None]
+    spread = (1 - (mean**2).sum(axis=2)) / (total + 1)
+    gain = -_mixed(q_nk, _after(total) - (mean * _after(concentration_akl)).sum(axis=2))
+    said = [_mixed(q_nk, mean[:, :, observed]) for observed in range(mean.shape[2])]
+    mass = 1 - sum(p * p for p in said)
+    mass /= np.maximum(_mixed(q_nk**2, spread), _FLOOR)
+    mass = np.clip(mass - 1, _FLOOR, _KNOWN)
+    gain += _after(mass)
+    for probability in said:
+        gain -= probability * _after(mass * probability)
+    return np.asarray(np.clip(gain, 0, entropy(q_nk)[:, None]))
 
 
 def error_reduction(q_nk: Floats, confusion_akl: Floats) -> Floats:
     """Expected drop of the error by one answer, sum_l max_k q_k R[k, l] - max_k q_k, [N, A]."""
-    total = np.zeros((len(q_nk), len(confusion_akl)))
-    for observed in range(confusion_akl.shape[2]):
+    total = np.zeros((len(q_nk), confusion_akl.shape[-3]))
+    for observed in range(confusion_akl.shape[-1]):
         best = np.zeros_like(total)
         for true in range(q_nk.shape[1]):
-            np.maximum(best, q_nk[:, true, None] * confusion_akl[None, :, true, observed], out=best)
+            np.maximum(best, q_nk[:, true, None] * confusion_akl[..., true, observed], out=best)
         total += best
     return np.asarray(np.maximum(total - q_nk.max(axis=1, keepdims=True), 0))
 
 
 def rightness(q_nk: Floats, confusion_akl: Floats) -> Floats:
     """Probability of a right answer about each item, sum_k q_k R[k, k], [N, A]."""
-    return np.asarray(q_nk @ np.einsum("akk->ka", confusion_akl))
+    return _mixed(q_nk, np.einsum("...kk->...k", confusion_akl))
+
+
+def information_of_accuracy(q_nk: Floats, right_na: Floats) -> Floats:
+    """Mutual information of label and answer where errors are uniform, [N, A]: no [N, A, K, L] array is made."""
+    n_classes = q_nk.shape[1]
+    if n_classes < 2:
+        return np.zeros_like(right_na)
+    wrong = (1 - right_na) / (n_classes - 1)
+    gain = -_surprise(right_na) - (n_classes - 1) * _surprise(wrong)
+    for observed in range(n_classes):
+        gain += _surprise(wrong + q_nk[:, observed, None] * (right_na - wrong))
+    return np.asarray(np.maximum(gain, 0))
+
+
+def error_reduction_of_accuracy(q_nk: Floats, right_na: Floats) -> Floats:
+    """`error_reduction` where errors are uniform, [N, A]."""
+    n_classes = q_nk.shape[1]
+    if n_classes < 2:
+        return np.zeros_like(right_na)
+    wrong = (1 - right_na) / (n_classes - 1)
+    first, second = np.partition(q_nk, -2, axis=1)[:, :-3:-1].T
+    total, leads = np.zeros_like(right_na), q_nk.argmax(axis=1)
+    for observed in range(n_classes):
+        # The likeliest class other than the one that was named.
+        other = np.where(leads == observed, second, first)
+        total += np.maximum(q_nk[:, observed, None] * right_na, other[:, None] * wrong)
+    return np.asarray(np.maximum(total - first[:, None], 0))
 
 
 def vote_entropy(label: Array, item: Array, n_items: int, n_classes: int) -> Floats:
     """Entropy of the votes' own shares, [N]; 0 without votes."""
     counts = np.bincount(item.astype(np.int64) * n_classes + label, minlength=n_items * n_classes).reshape(n_items, n_classes)
     return entropy(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+
+
+def _mixed(q_nk: Floats, values: Floats) -> Floats:
+    """Mean over the classes of an item of values [A, K], or [N, A, K], of every annotator: [N, A]."""
+    return np.asarray(q_nk @ values.T if values.ndim == 2 else np.einsum("nk,nak->na", q_nk, values))
+
+
+def _surprise(probability: Floats) -> Floats:
+    """-p log p; 0 log 0 = 0, the floor only keeps the logarithm finite."""
+    found = np.log(np.maximum(probability, _FLOOR))
+    found *= -probability
+    return np.asarray(found)
+
+
+def _after(x: Floats) -> Floats:
+    """psi(x + 1) to 2e-4 at 0, and closer above: two steps of its recurrence and the asymptotic series, one logarithm."""
+    far = x + 2.5
+    return np.asarray(np.log(far) + 1 / (24 * far * far) - (2 * x + 3) / ((x + 1) * (x + 2)))

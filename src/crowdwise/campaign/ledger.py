@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from crowdwise.campaign.certified import CampaignAudit
 from crowdwise.campaign.names import as_known, ids_of, mapping_of, names_only
 from crowdwise.campaign.pool import Limits, Pool
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, translate
+from crowdwise.data.gold import UNCLEAR
 from crowdwise.errors import InputError, listed
+from crowdwise.kernels.types import Integers
 
 if TYPE_CHECKING:
     from crowdwise.campaign.journal import Start
@@ -33,6 +36,11 @@ class Ledger:
         # Items that came after the start.
         self.later: list[Any] = []
         self.n_asks = 0
+        # The audit of the labels as they are now, how many there were, and true labels: all, and those no model has seen.
+        self.audit: CampaignAudit | None = None
+        self.n_audits = 0
+        self.known: dict[Any, Any] = {}
+        self._new_truth: dict[Any, Any] = {}
         self._open: dict[tuple[Any, Any], None] = {}
         self._used: Counter[Any] = Counter()
         # Pairs of the pending votes, which are few.
@@ -67,6 +75,7 @@ class Ledger:
             for item, annotator in event["questions"]:
                 self._open.pop((item, annotator), None)
         elif event["event"] == "extend":
+            self._end_audit()
             self.pending.append(names_only(event["items"], event["annotators"], self.seen.classes))
             self.later += event["items"]
             if self.items is not None and event["items"]:
@@ -75,14 +84,39 @@ class Ledger:
             if event["token"] is not None:
                 self.tokens.add(event["token"])
             if event["votes"]:
+                self._end_audit()
                 item, annotator, label, *weight = (list(column) for column in zip(*event["votes"], strict=True))
                 self.pending.append(Annotations.from_arrays(item, annotator, label, *weight))
                 self._used.update(annotator)
                 for pair in zip(item, annotator, strict=True):
                     self._fresh.add(pair)
                     self._open.pop(pair, None)
+        elif event["event"] == "audit":
+            self._end_audit()
+            self.n_audits += 1
+            fields = {name: event[name] for name in ("items", "labels", "size", "settled", "pool", "error")}
+            self.audit = CampaignAudit(self.n_audits, **fields)
+        elif event["event"] == "check" and self.audit is not None:
+            self.audit.drawn += event["n"]
+        elif event["event"] == "truth" and self.audit is not None:
+            for item, label in event["labels"]:
+                self.audit.truth[item] = label
+                if label != UNCLEAR:
+                    self.known[item] = self._new_truth[item] = label
         else:
             raise InputError(f"the campaign's journal holds {event['event']!r}, which this version of crowdwise does not know")
+
+    def _end_audit(self) -> None:
+        """Labels change: what was checked is known from now on, and no longer a sample of what they are."""
+        self.audit = None
+        if self._new_truth:
+            names = list(self._new_truth)
+            self.pending.append(names_only(names, [], self.seen.classes).with_gold(self._new_truth))
+            self._new_truth = {}
+
+    def positions_known(self, votes: Annotations) -> Integers:
+        """Items whose true label was checked."""
+        return translate(ids_of(self.known), votes.items).astype(np.int64) if self.known else np.empty(0, np.int64)
 
     def pool(self, votes: Annotations) -> Pool:
         """Who may be asked about what now."""
@@ -90,6 +124,8 @@ class Ledger:
         pool = Pool.of(votes, **limits | {"items": self.items, "allowed": self.allowed})
         used = np.array([self._used[name] for name in votes.annotators.tolist()], np.int64)
         pool = replace(pool, capacity=np.maximum(pool.capacity - used, 0))
+        if self.known:
+            pool = replace(pool, items=np.setdiff1d(pool.items, self.positions_known(votes)))
         if not self._open:
             return pool
         sides = [ids_of([pair[side] for pair in self._open]) for side in (0, 1)]

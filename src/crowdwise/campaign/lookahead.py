@@ -1,9 +1,10 @@
 """The expected label distribution of an item once its open questions are answered.
 
 An item's label has the distribution q. An answer l of annotator a comes with probability mu_l = sum_k q_k R_a[k, l] and makes
-it q_k R_a[k, l] / mu_l. The questions asked about an item make a tree of such answers, kept as weighted branches. Another
-question about the same item gains the mean of its gains on each branch: for the policy "information" that is
-I(z; y_b | y_a), exactly.
+it q_k R_a[k, l] / mu_l, with R_a the matrix that is expected for the item (see `crowdwise.campaign.answers`). The questions
+asked about an item make a tree of such answers, kept as weighted branches. Another question about the same item gains the mean
+of its gains on each branch: of annotators who are known, and for the policy
+"information", that is I(z; y_b | y_a), exactly.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Lookahead:
     def ask(self, item: int, annotator: int) -> None:
         """A question whose answer is not known yet."""
         weight, q = self.branches(item)
-        joint = weight[:, None, None] * q[:, :, None] * self.state.confusion[annotator][None]
+        matrix = self.state.answers.of(np.array([item])).matrix(annotator)
+        joint = weight[:, None, None] * q[:, :, None] * matrix[None]
         chance = joint.sum(axis=1)
         there = chance > 0
         weight, q = chance[there], joint.transpose(0, 2, 1)[there] / chance[there][:, None]
@@ -62,7 +64,7 @@ class Lookahead:
     def pairs(self, policy: Policy, item: int) -> Floats:
         """Expected gain of asking every annotator about the item, [A]."""
         weight, q = self.branches(item)
-        scores = policy.pairs(replace(self.state, supposed=q), np.full(len(weight), item))
+        scores = policy.pairs(replace(self.state, supposed=q, known=self.state.answers), np.full(len(weight), item))
         return np.asarray(weight @ scores)
 
     def discounted(self, score: Floats, items: Integers) -> Floats:

@@ -21,12 +21,14 @@ import polars as pl
 from crowdwise.campaign.assign import suggest
 from crowdwise.campaign.base import BaseLoop
 from crowdwise.campaign.best_question import best_gain
+from crowdwise.campaign.certified import begun
 from crowdwise.campaign.names import as_known, ids_of, is_empty, sliceable
 from crowdwise.campaign.policies import stage_of
 from crowdwise.campaign.pool import extended
-from crowdwise.campaign.stopping import Plan, chance_of, plan, reached
-from crowdwise.data.encode import Where, find_column, to_polars, translate
-from crowdwise.errors import DataWarning, SettingError
+from crowdwise.campaign.stopping import Plan, accuracy_words, chance_of, plan, reached
+from crowdwise.data.encode import Where, find_column, series_of, tidy, to_polars, translate
+from crowdwise.data.gold import TRUE_LABEL, UNCLEAR
+from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.aggregator import as_annotations
 
 __all__ = ["ActiveLoop"]
@@ -140,23 +142,106 @@ class ActiveLoop(BaseLoop):
         if features is not None and len(new[0]):
             self._learner.add(new[0], sliceable(features)[translate(new[0], given)])
 
-    def stop(self, target: float | None = 0.95, probability: float = 0.95, least_gain: float | None = None) -> str:
+    def check(self, n: int = 20) -> pl.DataFrame:
+        """Items whose labels somebody who knows should check, drawn by chance: item, and an empty column "true label".
+
+        The first check after new votes begins an audit of the labels as they are now; see `crowdwise.campaign.certified`.
+        Items handed out before and not told yet come first.
+        """
+        if n < 1:
+            raise SettingError(f"the number of items to check must be at least 1; got {n}")
+        state, _ = self._state()
+        ledger, votes = self._ledger, state.votes
+        if ledger.audit is None:
+            seed = [ledger.settings["random_state"], ledger.n_asks, 1 + ledger.n_audits]
+            self._record(begun(state.result, state.pool.items, ledger.positions_known(votes), seed))
+        assert ledger.audit is not None
+        more = min(n - len(ledger.audit.waiting), len(ledger.audit.items) - ledger.audit.drawn)
+        if more > 0:
+            self._record({"event": "check", "n": more})
+        waiting = ledger.audit.waiting[:n]
+        column = tidy(series_of(ids_of(waiting) if waiting else votes.items[:0]))
+        return pl.DataFrame({"item": column, TRUE_LABEL: pl.Series([None] * len(waiting), dtype=pl.String)})
+
+    def tell_checked(self, checked: Any) -> int:
+        """Take the true labels of items that `check` gave, a frame with item and "true label"; return how many were new.
+
+        An empty cell means that nobody looked yet; "?" that nobody can tell, which counts as wrong. From the first empty cell
+        on, in the order of `check`, labels are kept but prove nothing.
+        """
+        frame, audit = to_polars(checked), self._ledger.audit
+        if audit is None:
+            raise InputError("nothing is being checked: votes have come since, or check() was not called; call check() again")
+        missing = [name for name in ("item", TRUE_LABEL) if name not in frame.columns]
+        if missing:
+            raise InputError(f"checked labels need the column {missing[0]!r}; fill in the table that check() gave")
+        frame = frame.filter(pl.col(TRUE_LABEL).is_not_null() & (pl.col(TRUE_LABEL).cast(pl.String).str.strip_chars() != ""))
+        if not frame.height:
+            return 0
+        items = as_known(ids_of(frame["item"]), self._ledger.seen.items, "item").tolist()
+        classes = {str(name): name for name in self._ledger.seen.classes.tolist()}
+        labels = [classes.get(str(label).strip(), str(label).strip()) for label in frame[TRUE_LABEL].to_list()]
+        drawn = set(audit.items[: audit.drawn])
+        for item, label in zip(items, labels, strict=True):
+            if item not in drawn:
+                raise InputError(f"item {item!r} was not drawn to be checked; give the items of check() only")
+            if label != UNCLEAR and str(label) not in classes:
+                named = ", ".join(classes)
+                raise InputError(f"true label {label!r} of item {item!r} is not among the classes: {named}, or {UNCLEAR}")
+        new = [[item, label] for item, label in zip(items, labels, strict=True) if item not in audit.truth]
+        if new:
+            self._record({"event": "truth", "labels": new})
+        return len(new)
+
+    def labels(self) -> pl.DataFrame:
+        """The labels now, as `Result.items_frame` has them without probabilities; checked ones are true (note "checked")."""
+        frame, known = self.result.items_frame(probabilities=False), self._ledger.known
+        if not known:
+            return frame
+        names = frame["item"].to_list()
+        true = pl.Series([known.get(name) for name in names], dtype=frame["label"].dtype)
+        told = true.is_not_null()
+        return frame.with_columns(
+            pl.when(told).then(true).otherwise(pl.col("label")).alias("label"),
+            pl.when(told).then(1.0).otherwise(pl.col("confidence")).alias("confidence"),
+            pl.when(told).then(pl.lit("gold")).otherwise(pl.col("confidence_source")).alias("confidence_source"),
+            pl.when(told).then(pl.lit("checked")).otherwise(pl.col("note")).alias("note"),
+        )
+
+    def certified(self, probability: float = 0.95) -> float:
+        """The share of the pool's labels that checked labels prove to be right, with this probability; 0 without an audit."""
+        audit = self._ledger.audit
+        return 0.0 if audit is None or not audit.pool else audit.right_from(probability)
+
+    def stop(
+        self,
+        target: float | None = 0.95,
+        probability: float = 0.95,
+        least_gain: float | None = None,
+        certified: bool = False,
+    ) -> str:
         """Why to stop now; empty, which is false, while there is something to ask for.
 
         Parameters
         ----------
         target : float or None
-            Share of the pool's labels to get right, with at least this `probability`.
+            Share of the pool's labels to get right, with at least this `probability` over crowds and the luck of the items:
+            that of 0.95 is the lower end of the range that is printed. Never reached before most items have two votes.
+        certified : bool
+            Believe checked labels only: the target is reached when those of `check` prove it with this probability, whatever
+            the votes are like. A certificate ends a campaign in any case.
         least_gain : float, optional
             What a unit of cost must gain, in the currency of the policy: nats about a label for "information", right
             labels for "error-reduction". Policies of pairs only. All questions that may be asked are looked at; random
             questions, with which "warm-information" begins, are no reason to stop.
         """
         state, policy = self._state()
-        items = state.pool.items
-        if target is not None and reached(state.result, target, probability, items):
+        items, audit = state.pool.items, self._ledger.audit
+        if target is not None and audit is not None and audit.pool and audit.right_from(probability) >= target:
+            return audit.words(probability)
+        if target is not None and not certified and reached(state.result, target, probability, items):
             chance = chance_of(state.result, target, items)
-            return f"at least {target:.0%} of the labels are right with probability {chance:.3f}"
+            return f"{accuracy_words(state.result, items)}: at least {target:.0%} are right with probability {chance:.3f}"
         if least_gain is not None and not self.policy.joint:
             raise SettingError("least_gain compares gains, which item+annotator policies do not have; take information")
         policy = stage_of(policy, state)
@@ -164,9 +249,12 @@ class ActiveLoop(BaseLoop):
         wanted = least_gain if least_gain is not None and policy.joint else -np.inf
         best = best_gain(state, policy, wanted)
         if best == -np.inf:
-            return "nobody is left to ask about anything"
-        return "" if best >= wanted else f"the best question gains {best:.2g} per unit of cost, less than {least_gain:g}"
+            return f"nobody is left to ask about anything; {accuracy_words(state.result, items)}"
+        if best >= wanted:
+            return ""
+        gain = f"the best question gains {best:.2g} per unit of cost, less than {least_gain:g}"
+        return f"{gain}; {accuracy_words(state.result, items)}"
 
-    def plan(self, target: float = 0.95, **options: Any) -> Plan:
+    def plan(self, target: float = 0.95, probability: float = 0.95, **options: Any) -> Plan:
         """How many more votes: see `crowdwise.campaign.stopping.plan`."""
-        return plan(self.result, target, **options)
+        return plan(self.result, target, probability, **options)

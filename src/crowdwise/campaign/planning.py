@@ -5,7 +5,8 @@ drawn by the activity so far. The answers are weighed as the model would weigh t
 true x observed classes grow, and with them all earlier votes are weighed again, q_nk ~ base_nk prod_e R[a_e, k, y_e] with
 R = the mean of the counts. `base` is what makes this the model's own posterior before the first new vote. How sure the labels
 are is what experience makes of it (`crowdwise.estimator.judgement`), with the votes that have come: a vote more brings less
-than a model of independent annotators believes.
+than a model of independent annotators believes. A campaign ends where `crowdwise.campaign.stopping` would end it: when at least
+the target is right with the stated probability, over crowds and the luck of the items (`crowdwise.campaign.right_labels`).
 
 Of m campaigns the i-th smallest exceeds the true number with probability i / (m + 1) if the campaigns are like it: the ends of
 the interval are ranked by this. Large sets are simulated by a part of M of N items, whose numbers vary more than those of
@@ -16,10 +17,11 @@ and the excess is taken out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crowdwise.campaign.right_labels import assured, chance_of
 from crowdwise.errors import SettingError
 from crowdwise.estimator.judgement import exponent_of, vote_mass
 from crowdwise.estimator.outcome import Result
@@ -34,6 +36,8 @@ Columns = tuple[Array, Array, Array, Array]
 # Items simulated. A step asks about at least and at most these shares of them, and in between adds so much to the votes asked:
 # the end is found that exactly, and a campaign of fifty votes per item takes hundreds of steps instead of thousands.
 _SIMULATED = 2_000
+# Of these, in the order of their certainty at the start, so many say how crowds may differ.
+_JUDGED = 500
 _STEP, _WIDEST, _GROWTH = 0.02, 0.1, 0.02
 # Votes per item after which a campaign gives up.
 _MOST = 50
@@ -50,9 +54,10 @@ _LEAST_LEFT = 0.5
 
 @dataclass(frozen=True)
 class Plan:
-    """Votes still to ask until the expected accuracy is `target`: the mean of simulated campaigns, and a 90% interval.
+    """Votes still to ask until `target` is reached with a probability: the mean of simulated campaigns, and a 90% interval.
 
-    `out_of_reach` is the share of the campaigns that did not get there with 50 more votes per item.
+    `now` is the expected accuracy; `out_of_reach` is the share of the campaigns that did not get there with 50 more votes
+    per item.
     """
 
     target: float
@@ -61,40 +66,44 @@ class Plan:
     low: float
     high: float
     out_of_reach: float
+    probability: float = 0.95
 
 
 def plan(
     result: Result,
     target: float = 0.95,
+    probability: float = 0.95,
     *,
     repeats: int = 20,
     random_state: int = 0,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Plan:
     """Simulate campaigns from what is known; see the module. The interval needs 19 `repeats` to be one of 90%."""
-    return plans(result, [target], repeats=repeats, random_state=random_state, progress=progress)[0]
+    return plans(result, [target], probability, repeats=repeats, random_state=random_state, progress=progress)[0]
 
 
 def plans(
     result: Result,
     targets: Sequence[float],
+    probability: float = 0.95,
     *,
     repeats: int = 20,
     random_state: int = 0,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> list[Plan]:
     """A plan for every target, from the same simulated campaigns; `progress` is called with what runs, how many of how many."""
-    for target in targets:
-        if not 0 < target < 1:
-            raise SettingError(f"target must be between 0 and 1; got {target!r}")
-    votes, now = result.votes, float(result.posterior.max(axis=1).mean()) if result.votes.n_items else float("nan")
-    ahead = sorted({target for target in targets if votes.n_items and now < target})
+    for name, value in [*(("target", target) for target in targets), ("probability", probability)]:
+        if not 0 < value < 1:
+            raise SettingError(f"{name} must be between 0 and 1; got {value!r}")
+    votes = result.votes
+    now = float(result.confidence.mean()) if votes.n_items else float("nan")
+    ahead = sorted({target for target in targets if votes.n_items and chance_of(result, target) < probability})
     if ahead and votes.n_annotators == 0:
         raise SettingError("a plan needs votes of at least one annotator: nothing is known of who will answer")
     seeds = np.random.default_rng(random_state).integers(2**62, size=(repeats, 2)).tolist()
     asked, again = np.empty((repeats, len(ahead))), np.empty((0, len(ahead)))
     if ahead:
-        known = _Known(result)
+        known = _Known(result, probability)
         more = _AGAIN if votes.n_items > _SIMULATED and repeats > 2 else 0
         for done, pair in enumerate(seeds):
             if progress is not None:
@@ -106,7 +115,8 @@ def plans(
         target: _plan_of(target, now, column, other, votes.n_items)
         for target, column, other in zip(ahead, asked.T, again.T, strict=True)
     }
-    return [made.get(target, Plan(target, now, 0.0, 0.0, 0.0, 0.0)) for target in targets]
+    found = [made.get(target, Plan(target, now, 0.0, 0.0, 0.0, 0.0)) for target in targets]
+    return [replace(one, probability=probability) for one in found]
 
 
 def _plan_of(target: float, now: float, asked: Floats, again: Floats, n_items: int) -> Plan:
@@ -141,15 +151,18 @@ def _of_the_whole(asked: Floats, differences: Floats, share: float) -> Floats:
 class _Known:
     """What all campaigns start from, computed once: a result makes some of it again whenever it is asked."""
 
-    def __init__(self, result: Result) -> None:
-        self.result, self.concentration = result, result.concentration
+    def __init__(self, result: Result, probability: float = 0.95) -> None:
+        self.result, self.concentration, self.probability = result, result.concentration, probability
         posterior = result.posterior
         self.by_experience = result.confidence_source == "experience"
         self.posterior = result.model_posterior if self.by_experience else posterior
         sure = posterior.max(axis=1)
-        self.sure = float(sure.mean())
         self.by_certainty = np.argsort(sure, kind="stable") if result.votes.n_items > _SIMULATED else np.arange(len(sure))
         self.mass = vote_mass(result.votes)
+        self.assured = assured(posterior, self.mass, len(posterior), probability, self.by_experience)
+        # What features or an earlier history say of who is right needs no votes that meet.
+        self.needs_company = self.by_experience and result.history is None and not hasattr(result.prior, "informed")
+        self.given = np.zeros(len(posterior), bool) if result.votes.gold is None else result.votes.gold >= 0
         activity = result.votes.votes_per_annotator + 1e-9
         # Who answers is drawn as `Generator.choice` does it, which sums the chances again at every call.
         self.activity = (activity / activity.sum()).cumsum()
@@ -167,11 +180,14 @@ def _campaign(known: _Known, targets: list[float], crowd_seed: int, item_seed: i
     believed = learner.believed(slice(None))
     truth = (rng.random((len(believed), 1)) > believed.cumsum(axis=1)[:, :-1]).sum(axis=1)
     # A part drawn by chance may start elsewhere than the whole: it aims at as much more as the whole has to.
-    sure = believed.max(axis=1)
-    aims = np.minimum(sure.mean() + np.array(targets) - known.sure, 1 - 1e-6)
+    sure, assured_now = believed.max(axis=1), learner.assured()
+    needed_share = (np.ceil(np.array(targets) * n_items - 1e-9) - 0.5) / n_items
+    aims = np.minimum(assured_now + needed_share - known.assured, 1 - 1e-6)
     needed = np.full(len(targets), np.inf)
     fewest, most = max(1, int(_STEP * len(sure))), max(1, int(_WIDEST * len(sure)))
     n_asked = n_learnt = n_reached = 0
+    # By how much what is assured lies below what is expected changes slowly: it is computed when the model learns.
+    doubt = sure.mean() - assured_now
     while n_reached < len(aims) and n_asked <= _MOST * len(sure):
         n_step = min(max(fewest, int(_GROWTH * n_asked)), most)
         items = np.argpartition(sure, n_step - 1)[:n_step]
@@ -180,10 +196,12 @@ def _campaign(known: _Known, targets: list[float], crowd_seed: int, item_seed: i
         learner.tell(items, who, said)
         sure[items] = learner.believed(items).max(axis=1)
         n_asked += n_step
-        if sure.mean() >= aims[n_reached] or n_asked - n_learnt > _LEARN * n_asked:
+        if sure.mean() - doubt >= aims[n_reached] or n_asked - n_learnt > _LEARN * n_asked:
             learner.learn()
             sure, n_learnt = learner.believed(slice(None)).max(axis=1), n_asked
-            reached = aims <= sure.mean()
+            assured_now = learner.assured()
+            doubt = sure.mean() - assured_now
+            reached = (aims <= assured_now) & learner.overlapping
             needed[reached] = np.minimum(needed[reached], n_asked * n_items / len(sure))
             n_reached = int(np.isfinite(needed).sum())
     return needed
@@ -216,7 +234,7 @@ class _Learner:
         self._bayesian = self._learns and result.annotators.concentration() is not None
         self.q = known.posterior[chosen].copy()
         self._exponent = exponent_of(result.method, votes.anonymous) if known.by_experience else 0.0
-        self._mass = known.mass[chosen]
+        self._known, self._mass, self._given = known, known.mass[chosen], known.given[chosen]
         self._first = known.concentration
         self._log_mean = _log_mean(self._first, self._bayesian)
         item, who, said, weight = self._votes[0]
@@ -226,6 +244,20 @@ class _Learner:
     def believed(self, item: Integers | slice) -> Floats:
         """Posteriors of some items as far as they can be believed, [n, K]."""
         return tempered(self.q[item], np.maximum(self._mass[item], 1) ** self._exponent)
+
+    def assured(self) -> float:
+        """The share of right labels that is reached with the stated probability."""
+        known, believed = self._known, self.believed(slice(None))
+        some = slice(None, None, -(-len(believed) // _JUDGED))
+        n_items = known.result.votes.n_items
+        least = assured(believed[some], self._mass[some], n_items, known.probability, known.by_experience)
+        # How far what is assured lies below what is expected differs less between items than either of the two.
+        return float(least + believed.max(axis=1).mean() - believed[some].max(axis=1).mean())
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether votes can tell who is right: see `crowdwise.campaign.right_labels`."""
+        return not self._known.needs_company or float((self._given | (self._mass >= 2)).mean()) >= 0.5
 
     def tell(self, item: Integers, who: Integers, said: Integers) -> None:
         """New votes on different items, weighed with what is known."""

@@ -3,6 +3,7 @@
     "entropy+ucb"       an item policy and an annotator policy: the items first, then for each the best annotator
     "information"       a policy of pairs: item and annotator in one currency, per unit of cost
     "warm-information"  the default: random pairs until votes overlap, then "information"
+    "dalc"              a paper's rule: the name of an item policy and an annotator policy
 
 A policy is anything with ``items(state)`` -> [P], scores of the pool's items, and ``pairs(state, items)`` -> [n, A],
 scores of asking every annotator about each of these items (positions in the votes); the higher, the better. `joint` says
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from crowdwise.campaign.scoring import ANNOTATOR_POLICIES, ITEM_POLICIES, PAIR_POLICIES
+from crowdwise.campaign.scoring import ANNOTATOR_POLICIES, ITEM_POLICIES, PAIR_POLICIES, PAPER_POLICIES
 from crowdwise.campaign.state import State
 from crowdwise.errors import SettingError
 from crowdwise.kernels.types import Floats, Integers
@@ -120,10 +121,10 @@ def policy_of(choice: Any) -> Policy:
     if choice in PAIR_POLICIES:
         item, pair = PAIR_POLICIES[choice]
         return NamedPolicy(choice, item, pair, joint=True)
-    item, plus, annotator = choice.partition("+")
+    item, plus, annotator = PAPER_POLICIES.get(choice, choice).partition("+")
     annotator = annotator if plus else "accuracy"
     if item not in ITEM_POLICIES or annotator not in ANNOTATOR_POLICIES:
-        pairs = ", ".join([DEFAULT_POLICY, *PAIR_POLICIES])
+        pairs = ", ".join([DEFAULT_POLICY, *PAIR_POLICIES, *PAPER_POLICIES])
         raise SettingError(
             f"policy must be {pairs}, or ITEM+ANNOTATOR with ITEM of {', '.join(ITEM_POLICIES)} and "
             f"ANNOTATOR of {', '.join(ANNOTATOR_POLICIES)}; got {choice!r}"

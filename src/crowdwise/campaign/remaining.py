@@ -25,7 +25,9 @@ _TIE = 1e-12
 
 def block_size(state: State) -> int:
     """Items whose pairs are scored at once: memory never grows with items x annotators."""
-    return max(1, _BLOCK // max(state.votes.n_annotators * max(state.votes.n_classes, 1), 1))
+    n_classes = max(state.votes.n_classes, 1)
+    entries = n_classes**2 if state.answers.by_item == "confusion_of" else n_classes
+    return max(1, _BLOCK // max(state.votes.n_annotators * entries, 1))
 
 
 class Remaining:

@@ -1,6 +1,6 @@
 """The policies' scores by name: of items, of annotators for an item, and of pairs.
 
-Prices. Pairs of "information", "error-reduction" and "dalc" score their gain per unit of cost. Annotator policies give
+Prices. Pairs of "information", "error-reduction" and "targeted" score their gain per unit of cost. Annotator policies give
 the probability p of a right answer; where prices differ, it counts by its squared lead over guessing per unit of cost,
 ((K p - 1) / (K - 1))^2 / cost, because the votes that a given certainty takes fall with the square of the lead (Karger, Oh and
 Shah 2011): whoever has most of it settles an item for the least money. A lead below zero counts as it is, whatever the price.
@@ -18,7 +18,7 @@ from crowdwise.campaign.state import State
 from crowdwise.errors import SettingError
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["ANNOTATOR_POLICIES", "ITEM_POLICIES", "PAIR_POLICIES"]
+__all__ = ["ANNOTATOR_POLICIES", "ITEM_POLICIES", "PAIR_POLICIES", "PAPER_POLICIES"]
 
 
 # Chance of a random annotator under epsilon-greedy: the tutorial's, which falls after the first votes.
@@ -52,6 +52,7 @@ ITEM_POLICIES: dict[str, Callable[[State], Floats]] = {
     "margin": lambda state: expected_gain.ambiguity(state.labels(state.pool.items)),
     "error": lambda state: expected_gain.error(state.labels(state.pool.items)),
     "predictive-entropy": lambda state: expected_gain.entropy(state.predicted(state.pool.items)),
+    "predictive-margin": lambda state: expected_gain.ambiguity(state.predicted(state.pool.items)),
     "disagreement": _disagreement,
     "bald": _bald,
 }
@@ -69,7 +70,7 @@ def _per_cost(state: State, right: Floats) -> Floats:
 
 
 def _right(state: State, items: Integers) -> Floats:
-    return expected_gain.rightness(state.labels(items), state.confusion)
+    return state.answers.rows.rightness(state.labels(items))
 
 
 def _accuracy(state: State, items: Integers) -> Floats:
@@ -78,13 +79,14 @@ def _accuracy(state: State, items: Integers) -> Floats:
 
 def _ucb(state: State, items: Integers) -> Floats:
     """Mean and some standard deviations of the probability of a right answer; rows of a matrix are independent."""
-    q, sd = state.labels(items), np.einsum("akk->ka", state.result.confusion_sd)
-    return _per_cost(state, np.asarray(_right(state, items) + _OPTIMISM * np.sqrt(q**2 @ sd**2)))
+    q, mean = state.labels(items), np.einsum("akk->ka", state.answers.rows.mean)
+    variance = mean * (1 - mean) / (state.answers.rows.concentration.sum(axis=2).T + 1)
+    return _per_cost(state, np.asarray(_right(state, items) + _OPTIMISM * np.sqrt(q**2 @ variance)))
 
 
 def _thompson(state: State, items: Integers) -> Floats:
     """One draw of every annotator's diagonal, Beta(right, rest of the row)."""
-    own = state.result.concentration
+    own = state.answers.rows.concentration
     right = np.einsum("akk->ka", own)
     drawn = state.rng.beta(right, np.maximum(own.sum(axis=2).T - right, 1e-12))
     return _per_cost(state, np.asarray(state.labels(items) @ drawn))
@@ -100,9 +102,7 @@ def _epsilon_greedy(state: State, items: Integers) -> Floats:
 
 def _known_expertise(state: State, items: Integers) -> Floats:
     """What the model says of an annotator on an item, where it can; else the annotator's accuracy on its likely classes."""
-    if hasattr(state.model, "expertise"):
-        return np.asarray(state.model.expertise(state.rows(items)))
-    return _right(state, items)
+    return state.answers.of(items).rightness(state.labels(items))
 
 
 ANNOTATOR_POLICIES: dict[str, Callable[[State, Integers], Floats]] = {
@@ -118,15 +118,15 @@ ANNOTATOR_POLICIES: dict[str, Callable[[State, Integers], Floats]] = {
 
 
 def _information(state: State, items: Integers) -> Floats:
-    return expected_gain.information(state.labels(items), state.confusion) / state.pool.cost
+    return state.answers.of(items).information(state.labels(items)) / state.pool.cost
 
 
 def _error_reduction(state: State, items: Integers) -> Floats:
-    return expected_gain.error_reduction(state.labels(items), state.confusion) / state.pool.cost
+    return state.answers.of(items).error_reduction(state.labels(items)) / state.pool.cost
 
 
 def _targeted(state: State, items: Integers) -> Floats:
-    """DALC's: how open the classifier finds an item, times how well the annotator knows it."""
+    """How open the classifier finds an item, times how well the annotator knows it."""
     open_question = expected_gain.entropy(state.predicted(items)) * state.openness(items)
     return np.asarray(open_question[:, None] * _known_expertise(state, items)) / state.pool.cost
 
@@ -135,5 +135,9 @@ def _targeted(state: State, items: Integers) -> Floats:
 PAIR_POLICIES: dict[str, tuple[str, Callable[[State, Integers], Floats]]] = {
     "information": ("entropy", _information),
     "error-reduction": ("error", _error_reduction),
-    "dalc": ("predictive-entropy", _targeted),
+    "targeted": ("predictive-entropy", _targeted),
 }
+
+# Rules of papers by the item and the annotator policy that they are made of: DALC takes the items of the highest predictive
+# entropy, and for each of them whoever knows it best (Yang et al. 2018, section 3).
+PAPER_POLICIES = {"dalc": "predictive-entropy+expertise"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdwise.campaign.answers import Answers
 from crowdwise.campaign.expected_gain import entropy
 from crowdwise.errors import SettingError
 from crowdwise.kernels.types import Floats, Integers
@@ -33,6 +35,8 @@ class State:
         In the order of ``votes.items``.
     supposed : [n, K] or None
         What `labels` says instead of the posterior, of whichever n items: answers to open questions are supposed to be there.
+    known : Answers or None
+        What annotators are expected to answer, where it has been found before: see `crowdwise.campaign.answers`.
     """
 
     result: Result
@@ -41,6 +45,12 @@ class State:
     model: Any = None
     features: Any = None
     supposed: Floats | None = None
+    known: Answers | None = None
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What annotators are expected to answer."""
+        return Answers(self.result, self.model, self.features) if self.known is None else self.known
 
     @property
     def votes(self) -> Annotations:
@@ -49,7 +59,7 @@ class State:
 
     @property
     def confusion(self) -> Floats:
-        """P(observed | true) of every annotator, [A, K, L]."""
+        """P(observed | true) of every annotator, [A, K, L], as the model reports it; `answers` knows how sure that is."""
         return self.result.confusion
 
     def labels(self, items: Integers) -> Floats:

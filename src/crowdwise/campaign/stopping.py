@@ -1,45 +1,37 @@
 """When to stop; how much is still to ask is in `crowdwise.campaign.planning`.
 
-An item's label is right with probability max_k q_nk, so that the number of right labels is a sum of independent trials:
-its distribution is exact for small sets and normal for large ones. All of this believes the posterior; where that is
-overconfident (see `crowdwise compare` with gold labels), so are these answers.
+A target is reached when at least that share of the labels is right with a stated probability, over crowds and over the luck of
+these items (`crowdwise.campaign.right_labels`). With a probability of 0.95 that is the lower end of the range which holds in
+nine crowds of ten. What is said rests on experience with other crowds; of this crowd only checked labels can tell, and a
+campaign may have some drawn (`crowdwise.campaign.certified`).
 """
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from crowdwise.campaign.planning import Plan, plan
+from crowdwise.campaign.right_labels import chance_of, overlapping, right_labels
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
-from crowdwise.kernels.types import Floats, Integers
+from crowdwise.kernels.types import Integers
 
-__all__ = ["Plan", "chance_of", "expected_accuracy", "plan", "reached"]
+__all__ = ["RANGE", "Plan", "accuracy_words", "chance_of", "expected_accuracy", "plan", "reached"]
 
-
-# Sets up to this size get the exact distribution.
-_EXACT = 500
-
-
-def expected_accuracy(result: Result, level: float = 0.95, items: Integers | None = None) -> tuple[float, float, float]:
-    """Expected share of right labels, of all items or of those at some positions, and the ends of its central interval."""
-    right = _right(result, items)
-    if not len(right):
-        return float("nan"), float("nan"), float("nan")
-    low, high = (_quantile(right, (1 + sign * level) / 2) for sign in (-1, 1))
-    return float(right.mean()), low, high
+# Of crowds, in the range that is printed.
+RANGE = 0.9
 
 
-def chance_of(result: Result, target: float, items: Integers | None = None) -> float:
-    """Probability that at least the share `target` of the labels is right, of all items or of those at some positions."""
-    right = _right(result, items)
-    needed = int(np.ceil(target * len(right) - 1e-9))
-    if len(right) <= _EXACT:
-        return float(_distribution(right)[needed:].sum())
-    from scipy.special import ndtr
+def expected_accuracy(result: Result, level: float = RANGE, items: Integers | None = None) -> tuple[float, float, float]:
+    """Expected share of right labels, of all items or of those at some positions, and its range in so many crowds.
 
-    sd = max(np.sqrt((right * (1 - right)).sum()), 1e-12)
-    return float(ndtr((right.sum() - (needed - 0.5)) / sd))
+    The range is 0 to 1 where votes cannot tell who is right; see `crowdwise.campaign.right_labels`.
+    """
+    confidence = result.confidence if items is None else result.confidence[items]
+    if not len(confidence):
+        return math.nan, math.nan, math.nan
+    found = right_labels(result, items)
+    return float(confidence.mean()), found.quantile((1 - level) / 2), found.quantile((1 + level) / 2)
 
 
 def reached(result: Result, target: float, probability: float = 0.95, items: Integers | None = None) -> bool:
@@ -50,24 +42,16 @@ def reached(result: Result, target: float, probability: float = 0.95, items: Int
     return chance_of(result, target, items) >= probability
 
 
-def _right(result: Result, items: Integers | None) -> Floats:
-    """Probability that the label of every item is right."""
-    return np.asarray((result.posterior if items is None else result.posterior[items]).max(axis=1))
-
-
-def _distribution(right: Floats) -> Floats:
-    """P(number of right labels), [N + 1]."""
-    chance = np.ones(1)
-    for p in right:
-        chance = np.convolve(chance, [1 - p, p])
-    return chance
-
-
-def _quantile(right: Floats, level: float) -> float:
-    n_items = len(right)
-    if n_items <= _EXACT:
-        return float(np.searchsorted(_distribution(right).cumsum(), level) / n_items)
-    from scipy.special import ndtri
-
-    sd = np.sqrt((right * (1 - right)).sum())
-    return float(np.clip((right.sum() + ndtri(level) * sd) / n_items, 0, 1))
+def accuracy_words(result: Result, items: Integers | None = None) -> str:
+    """What is thought of the labels now, in words."""
+    mean, low, high = expected_accuracy(result, items=items)
+    if math.isnan(mean):
+        return "expected accuracy unknown: there are no items"
+    if result.votes.n_classes < 2:
+        return "expected accuracy unknown: one class only occurs"
+    if not overlapping(result, slice(None) if items is None else items):
+        return "expected accuracy unknown: most items have at most one vote"
+    if result.confidence_source == "experience":
+        return f"expected accuracy {mean:.2f}, in nine of ten crowds {low:.2f} to {high:.2f}"
+    basis = "if the model is right" if result.confidence_source == "model" else f"by {result.confidence_source}"
+    return f"expected accuracy {mean:.2f} (90% interval {low:.2f} to {high:.2f}, {basis})"

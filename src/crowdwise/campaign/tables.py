@@ -10,10 +10,10 @@ from crowdwise.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.campaign.pool import Pool
+    from crowdwise.campaign.pool import Limits, Pool
     from crowdwise.data.annotations import Annotations
 
-__all__ = ["beside_asked", "read_capacity", "read_ids"]
+__all__ = ["beside_asked", "read_capacity", "read_ids", "read_pool"]
 
 
 def read_ids(path: Path, role: str, given: str | None, known: Any) -> list[Any]:
@@ -49,8 +49,21 @@ def read_capacity(path: Path | None, votes: Annotations) -> tuple[list[Any], Any
     return people, dict(zip(people, numbers["capacity"], strict=True)), cost
 
 
-def beside_asked(pool: Pool, votes: Annotations, path: Path) -> Pool:
-    """The pool beside questions of before that have no answer yet."""
+def read_pool(
+    votes: Annotations, items: Path | None, capacity: Path | None, item_column: str | None
+) -> tuple[Annotations, Limits]:
+    """The votes beside all items and annotators that the tables name, and what these set, for `Pool.of`."""
+    from crowdwise.campaign.pool import extended
+
+    named = None if items is None else read_ids(items, "item", item_column, votes.items)
+    people, room, cost = read_capacity(capacity, votes)
+    return extended(votes, named or (), people), {"items": named, "capacity": room, "cost": cost}
+
+
+def beside_asked(pool: Pool, votes: Annotations, path: Path | None) -> Pool:
+    """The pool beside questions of before that have no answer yet, if there is a table of them."""
+    if path is None:
+        return pool
     import numpy as np
 
     from crowdwise.campaign.names import ids_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli import fitting, sharded
-from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
-from crowdwise.cli.job import Job, among, progress_of, refuse
+from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, panel, share, table
+from crowdwise.cli.job import Job, among, progress_of, refuse, say
 from crowdwise.cli.options import ANNOTATORS, EDGES, FDR, GROUPS, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
@@ -48,13 +48,13 @@ _TYPE = (
 )
 
 
-@group
+@panel(_KIND)
 class KindOptions:
     """What a vote says."""
 
-    kind: str | None = option("--type", "TYPE", _TYPE, panel=_KIND, shown="classes")
-    separator: str | None = option("--separator", "TEXT", "Text between the labels of an answer.", panel=_KIND, shown="found")
-    threshold: float | None = option("--threshold", "P", "Probability from which a label is chosen.", panel=_KIND, shown="0.5")
+    kind: str | None = option("--type", "TYPE", _TYPE, shown="classes")
+    separator: str | None = option("--separator", "TEXT", "Text between the labels of an answer.", shown="found")
+    threshold: float | None = option("--threshold", "P", "Probability from which a label is chosen.", shown="0.5")
 
 
 @group
@@ -137,9 +137,10 @@ def _check(options: Options, method: MethodOptions) -> None:
         refuse("{} is about several labels per item; add --type multilabel", (options, ["separator", "threshold"]))
     if options.kind not in (None, KINDS[0]):
         refuse("{} is for votes with one class per item, in no order; it does not go with this --type", (options, ["edges"]))
+    if options.kind in (MULTILABEL, PARTIAL):
+        words = "{} is for votes with one class per item; it does not go with this --type"
+        refuse(words, (options, ["groups", "fuse_groups", "drop_colluders", "readings"]))
     if options.groups is not None:
-        if options.kind in (MULTILABEL, PARTIAL):
-            raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
         fitting.check_groups(method, (options, ["warm_from", "fuse_groups", "drop_colluders"]))
     if options.fuse_groups:
         words = "{} does not go with --fuse-groups, which makes one annotator of several; leave one out"
@@ -147,9 +148,6 @@ def _check(options: Options, method: MethodOptions) -> None:
     if method.gold_is == "truth":
         words = "{} changes labels after they are compared with gold; leave out --gold-is truth, and compare the labels written"
         refuse(words, (options, ["fuse_groups", "drop_colluders"]))
-    if options.kind in (MULTILABEL, PARTIAL):
-        words = "{} is for votes with one class per item; it does not go with this --type"
-        refuse(words, (options, ["fuse_groups", "drop_colluders", "readings"]))
 
 
 def _by_cost(options: Options) -> bool:
@@ -169,11 +167,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     result, more, dropped, heeded = _checked(estimator.result_, options, method)
     changed = bool(dropped) or (heeded is not None and heeded.changed)
     if heeded is not None and heeded.changed and options.fuse_groups:
-        from crowdwise.report.heeding import Grouped
-        from crowdwise.trust.crowd.fusion import met
-
-        own = estimator.result_.votes
-        grouped = Grouped(own, met(own, heeded.found.readings[0].code)[0], heeded.result.votes)
+        grouped = heeded.groups(estimator.result_.votes)
     if not changed:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
@@ -221,8 +215,7 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
             raise SettingError("--warm-from reads one file; put these together first")
         return None, _update(options.warm_from, options, read, method)
     ordinal = options.kind == ORDINAL
-    default = fitting.DEFAULT_METHOD if options.edges is None else fitting.DEFAULT_ON_EDGES
-    estimator = fitting.build(method, "cumulative-link" if ordinal else default, options.edges is not None)
+    estimator = fitting.build(method, "cumulative-link" if ordinal else None, options.edges is not None)
     fitting.check_explainable(estimator, options.explain_choice)
     # --type classes says that they are; without it, cells that look like several labels are refused.
     several = "keep" if options.kind == KINDS[0] else None
@@ -280,11 +273,12 @@ def _checked(
     dropped = [] if heeded is None else list(heeded.dropped)
     result = result if heeded is None else heeded.result
     if options.drop_spammers:
+        from crowdwise.report.heeding import without_spammers
         from crowdwise.trust.crowd import spammers
 
         # A fit that follows one of two factions, or only may, says nothing of those who disagree with it.
         unsettled = heeded is not None and len(heeded.found.readings) > int(heeded.changed)
-        result, gone = fitting.without_spammers(result, spammers.score(result, fdr=options.fdr).flagged, unsettled)
+        result, gone = without_spammers(result, spammers.score(result, fdr=options.fdr).flagged, unsettled, say)
         dropped += gone
     if dropped:
         more["dropped_annotators"] = dropped

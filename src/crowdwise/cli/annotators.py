@@ -7,19 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli import fitting
 from crowdwise.cli.declare import argument, file, flag, group, option, plot, share
-from crowdwise.cli.fitting import (
-    ANONYMOUS,
-    build,
-    check_groups,
-    fit_to,
-    is_saved,
-    read_grouped,
-    read_times,
-    read_votes,
-    result_of,
-    without_spammers,
-)
 from crowdwise.cli.job import Job, naming, say, steps
 from crowdwise.cli.options import FDR, GROUPS, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
@@ -70,14 +59,16 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
 
     job = Job(options, method)
     _check(options, method)
-    times = read_times(options.votes, read, options.time)
+    times = fitting.read_times(options.votes, read, options.time)
     result, shared, grouped = _judged(options, read, method)
     look = partial(examine, fdr=options.fdr, time=times, detectors=options.detector or ())
     with steps() as progress:
         found = look(result, shared=shared, progress=progress)
         table, dropped = found.table, list[Any]()
         if options.drop_spammers:
-            result, dropped = without_spammers(result, found.spammers, bool(shared))
+            from crowdwise.report.heeding import without_spammers
+
+            result, dropped = without_spammers(result, found.spammers, bool(shared), say)
         if dropped:
             table = with_dropped(table, look(result, progress=progress).table)
     table = table if grouped is None else grouped.named(table)
@@ -91,7 +82,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
 def _check(options: Options, method: MethodOptions) -> None:
     """Refuse unknown detectors, and options that do not go together."""
     if options.groups is not None:
-        check_groups(method, (options, ["drop_spammers"]))
+        fitting.check_groups(method, (options, ["drop_spammers"]))
     if options.detector:
         from crowdwise.trust.crowd.named import check_named
 
@@ -106,17 +97,16 @@ def _judged(options: Options, read: ReadOptions, method: MethodOptions) -> tuple
         return _by_groups(options.votes, options.groups, read, method)
     from crowdwise.trust.crowd.dependence import find, settled
 
-    result = result_of(options.votes, read, method) if is_saved(options.votes) else None
+    result = fitting.result_of(options.votes, read, method) if fitting.is_saved(options.votes) else None
     if result is None:
-        estimator, votes = build(method), _named_votes(options.votes, read)
-        result = fit_to(votes, estimator, method).result_
+        estimator, votes = fitting.build(method), _named_votes(options.votes, read)
+        result = fitting.fit_to(votes, estimator, method).result_
     trusted = method.trusted or ()
     shared = settled(result, find(result.votes), trusted)
     if shared or trusted:
         from crowdwise.report.dependence_text import dependence_lines, trusted_lines
 
-        for line in (*trusted_lines(shared, result.votes, trusted), *dependence_lines(shared, result.votes, "judged")):
-            say(line)
+        say(*trusted_lines(shared, result.votes, trusted), *dependence_lines(shared, result.votes, "judged"))
     return result, shared, None
 
 
@@ -125,20 +115,19 @@ def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions
     from crowdwise.trust.crowd.dependence import Dependence, find
     from crowdwise.trust.crowd.members import judged
 
-    if is_saved(path):
+    if fitting.is_saved(path):
         raise SettingError(f"--groups: {path} is a saved model; name the file of votes, to fit them again")
-    estimator, votes = build(method), _named_votes(path, read)
-    grouped = read_grouped(votes, groups)
-    result = fit_to(grouped.fused, estimator, method).result_
-    for line in dependence_lines(find(grouped.fused), grouped.fused, "judged"):
-        say(line)
+    estimator, votes = fitting.build(method), _named_votes(path, read)
+    grouped = fitting.read_grouped(votes, groups)
+    result = fitting.fit_to(grouped.fused, estimator, method).result_
+    say(*dependence_lines(find(grouped.fused), grouped.fused, "judged"))
     # Readings of the votes that the table of groups does not contradict.
     shared = Dependence(tuple(reading for reading in find(votes).readings if grouped.explains(reading)))
     return judged(result, votes, grouped.code), shared, grouped
 
 
 def _named_votes(path: str, read: ReadOptions) -> Annotations:
-    votes = read_votes(path, read)
+    votes = fitting.read_votes(path, read)
     if votes.anonymous:
-        raise SettingError(ANONYMOUS.format("crowdwise annotators"))
+        raise SettingError(fitting.ANONYMOUS.format("crowdwise annotators"))
     return votes

@@ -1,40 +1,25 @@
-"""What commands on answers other than one class per item share: options, the method, reading and the fit."""
+"""Answers other than one class per item, and features beside answers or votes: options, the method, reading and the fit."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import column, group, option, page, table
-from crowdwise.cli.fitting import STDIN, named, opening_of, set_up
-from crowdwise.cli.job import note
-from crowdwise.cli.options import ANNOTATORS, MORE, FileOptions, MaybeFeatures, OutputOptions, TaskOptions
-from crowdwise.cli.rows import read_features
+from crowdwise.cli import fitting
+from crowdwise.cli.job import note, progress_of, say
+from crowdwise.cli.options import FileOptions, KnownOptions, MaybeFeatures, MethodOptions, TaskOptions
 from crowdwise.errors import SettingError
+from crowdwise.report.text import match_line
 
-__all__ = ["ANSWERS", "AnswerOptions", "WeightOptions", "build_task", "fit_answers", "read_answers"]
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.io.features import Features
 
-ANSWERS = "Reading the answers"
+__all__ = ["QUICK_CLASSIFIER", "build_campaign", "build_classifier", "build_task", "check_rows", "fit_answers", "fit_rows"]
+__all__ += ["learns", "read_answers", "read_features"]
 
-
-@group
-class AnswerOptions(OutputOptions):
-    """Where the tables and the page go, and who answered."""
-
-    annotators: Path | None = table("--annotators", ANNOTATORS, MORE)
-    page: Path | None = page(panel=MORE)
-    annotator: str | None = column("--annotator", "annotator", ANSWERS)
-
-
-@group
-class WeightOptions:
-    """Which answers of an export count, and how much."""
-
-    question: str | None = option("--question", "NAME", "Which question of a platform's export to read.", panel=ANSWERS)
-    weight: str | None = option(
-        "--weight", "COLUMN", "Name of the weight column.", panel=ANSWERS, shown="every answer counts 1"
-    )
+# Campaigns fit again and again, and several processes train one network.
+QUICK_CLASSIFIER = "ccem"
 
 
 def build_task(options: TaskOptions, family: str, default: str, features: str | None = None) -> Any:
@@ -48,7 +33,7 @@ def build_task(options: TaskOptions, family: str, default: str, features: str | 
     if features is not None and not method.features:
         others = " or ".join(name for name, other in methods.items() if other.features)
         raise SettingError(f"{method.name} takes answers alone; leave --features out, or name --method {others}")
-    return set_up(make(method.name), options)
+    return fitting.set_up(make(method.name), options)
 
 
 def read_answers(path: str, kind: Any, files: FileOptions, options: Any = None, names: str = "", **columns: Any) -> Any:
@@ -56,8 +41,8 @@ def read_answers(path: str, kind: Any, files: FileOptions, options: Any = None, 
     from crowdwise.io import read
     from crowdwise.io.streams import from_stdin
 
-    reader = partial(read, kind=kind, **named(options, names), **columns, **opening_of(files))
-    return from_stdin(reader) if path == STDIN else reader(path)
+    reader = partial(read, kind=kind, **fitting.named(options, names), **columns, **fitting.opening_of(files))
+    return from_stdin(reader) if path == fitting.STDIN else reader(path)
 
 
 def fit_answers(estimator: Any, answers: Any, features: MaybeFeatures, **more: Any) -> Any:
@@ -69,3 +54,60 @@ def fit_answers(estimator: Any, answers: Any, features: MaybeFeatures, **more: A
 
     note(check_answer_rows(rows, answers))
     return estimator.fit(rows.X, answers, items=rows.items, **more)
+
+
+def read_features(options: MaybeFeatures, votes_item: str | None = None) -> Features | None:
+    """Read features, if any are named; the votes' own name for the item column serves where the file has it too."""
+    if options.features is None:
+        return None
+    from crowdwise.io.features import names_in, read_features
+
+    item = options.features_item
+    if item is None and votes_item is not None and votes_item in names_in(options.features):
+        item = votes_item
+    return read_features(options.features, item=item, key=options.key)
+
+
+def check_rows(rows: Features, votes: Annotations, all_items: bool = False) -> None:
+    """Refuse features that lack a row of an item with votes, or of any item, and say when order decides."""
+    from crowdwise.io import feature_rows
+
+    note((feature_rows.check_all_rows if all_items else feature_rows.check_rows)(rows, votes))
+
+
+def build_classifier(options: TaskOptions, default: str = fitting.DEFAULT_CLASSIFIER) -> Any:
+    """Make the chosen classifier with its settings, checked before any file is read."""
+    from crowdwise.estimator.registry import make_classifier
+
+    return fitting.set_up(make_classifier(options.method or default), options)
+
+
+def build_campaign(method: MethodOptions, trains: bool) -> Any:
+    """Make the method of a campaign: a classifier where one is trained."""
+    return build_classifier(method, QUICK_CLASSIFIER) if trains else fitting.build(method, "dawid-skene")
+
+
+def learns(method: MethodOptions, features: str | None) -> bool:
+    """Whether a classifier is trained; options that do not go together are refused."""
+    from crowdwise.estimator.registry import classifiers
+
+    chosen = method.method in classifiers() or (method.method is None and features is not None)
+    if chosen and features is None:
+        raise SettingError(f"{method.method} learns from features: give them with --features FILE")
+    if chosen and (method.history is not None or method.class_prior is not None):
+        raise SettingError("--history and --class-prior are for methods without features")
+    return chosen
+
+
+def fit_rows(rows: Features, votes: Annotations, estimator: Any, method: KnownOptions, **more: Any) -> Any:
+    """Fit a classifier to features and votes; returns the features in the form in which it took them."""
+    from crowdwise.methods.classify.rows import taken_by
+
+    if votes.anonymous:
+        raise SettingError(f"{estimator.name} learns about annotators, and nobody knows who gave these votes")
+    X, known = taken_by(estimator, rows), fitting.read_gold(method.gold, votes)
+    votes, known, truth = fitting.gold_by_use(votes, known, method.gold_is)
+    with progress_of(estimator) as progress:
+        estimator.fit(X, votes, items=rows.items, gold=known, progress=progress, **more)
+    say(match_line(estimator.result_, truth))
+    return X

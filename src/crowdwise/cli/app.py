@@ -15,7 +15,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
@@ -143,16 +143,13 @@ def _filled(group: Any, given: dict[str, Any]) -> Any:
     return group(**{entry.name: given[entry.name] for entry in fields(group)})
 
 
-@contextmanager
-def _bounded(max_bytes: str | None) -> Iterator[None]:
+def _bounded(max_bytes: str | None) -> AbstractContextManager[None]:
     """Set how much files may unfold to, where it is given: nothing is imported for the default."""
     if max_bytes is None:
-        yield
-        return
+        return nullcontext()
     from crowdwise.io.limits import bytes_of, limited
 
-    with limited(bytes_of(max_bytes)):
-        yield
+    return limited(bytes_of(max_bytes))
 
 
 @contextmanager

@@ -114,11 +114,8 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, 
 
 
 def _decide(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
-    import polars as pl
-
-    from crowdwise.data.encode import series_of
     from crowdwise.report.audit_text import decide_lines
-    from crowdwise.trust.audit.plan import TRUE_LABEL
+    from crowdwise.trust.audit.checks import to_fill
     from crowdwise.trust.crowd.dependence import disputed
 
     result, n = result_of(options.votes, read, method), options.decide or 0
@@ -128,9 +125,7 @@ def _decide(job: Job, options: Options, read: ReadOptions, method: MethodOptions
             "there is nothing to decide: no groups that share errors are found in the votes, or what is known has decided, or "
             "however the votes are read, the labels are the same"
         )
-    frame = pl.DataFrame({"item": series_of(result.votes.items)[item[:n]]}).with_columns(
-        pl.lit(None, pl.String).alias(TRUE_LABEL)
-    )
+    frame = to_fill(result.votes, item[:n])
     job.main(frame, "item", document=lambda: {"disputed": len(item)}, key="check")
     table = shlex.quote(str(options.output)) if job.to_file else "FILE"
     job.say(decide_lines(frame.height, len(item), shlex.quote(options.votes), table))

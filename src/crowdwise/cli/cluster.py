@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from crowdwise.cli.answers import ANSWERS, AnswerOptions, build_task, fit_answers, read_answers
+from crowdwise.cli.answers import build_task, fit_answers, read_answers
 from crowdwise.cli.declare import argument, column, group, option
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import FileOptions, MaybeFeatures, TaskOptions
+from crowdwise.cli.options import ANSWERS, AnswerOptions, FileOptions, MaybeFeatures, TaskOptions
 
 EXAMPLES = (
     "Example: crowdwise cluster pairs.csv --clusters 5 -o clusters.csv --annotators annotators.csv\n\n"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crowdwise.cli.declare import TABLE, argument, file, group, option
+from crowdwise.cli.answers import check_rows, read_features
+from crowdwise.cli.declare import argument, file, group, option, output
 from crowdwise.cli.fitting import parse_list, read_edges, read_gold, read_votes
 from crowdwise.cli.job import Job, steps
 from crowdwise.cli.options import EDGES, TRUTH_OR_GOLD, VOTES, MaybeFeatures, OutputOptions, ReadOptions
-from crowdwise.cli.rows import check_rows, read_features
 from crowdwise.cli.screen import print_tables
 from crowdwise.errors import InputError
 
@@ -34,13 +34,7 @@ class Options(OutputOptions):
     jobs: int | None = option("--jobs", "N", "Methods at a time.", panel=_RUN, shown="one per core")
     time_limit: float = option("--time-limit", "SECONDS", "Most time for a method; 0 for no limit.", 600.0, _RUN, least=0)
     seed: int = option("--seed", "N", "Seed of random starts, folds and resamples.", 0, _RUN)
-    output: Path | None = option(
-        "-o --output",
-        "FILE",
-        "Write the table here (.csv .md .html .json ...); - is stdout, as CSV.",
-        shown="stdout",
-        place=TABLE,
-    )
+    output: Path | None = output(".csv .md .html .json ...")
 
 
 def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:

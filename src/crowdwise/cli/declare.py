@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-__all__ = ["INPUT", "LIMITS", "NAME", "OPTION", "PAGE", "PLACE", "PLOT", "SAVE", "TABLE"]
-__all__ += ["argument", "column", "file", "flag", "folder", "group", "option", "page", "plot", "share", "table"]
+__all__ = ["INPUT", "LIMITS", "NAME", "OPTION", "PAGE", "PLACE", "PLOT", "SAVE", "TABLE", "argument", "column", "file", "flag"]
+__all__ += ["folder", "group", "option", "output", "page", "panel", "plot", "share", "table"]
 
 T = TypeVar("T")
 # Keys of a field's metadata: its option, the name that messages use, what stands at the path that it holds, and the
@@ -28,8 +29,23 @@ if TYPE_CHECKING:
     def group(cls: type[T]) -> type[T]:
         """Make a class a group of options."""
         ...
+
+    @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+    def panel(title: str) -> Callable[[type[T]], type[T]]:
+        """Make a class a group of options, which help shows below this title."""
+        ...
 else:
     group = dataclass(frozen=True, kw_only=True)
+
+    def panel(title):
+        """Make a group whose own options stand in one panel."""
+
+        def made(cls):
+            for name in vars(cls)["__annotations__"]:
+                vars(cls)[name].metadata[OPTION].rich_help_panel = title
+            return group(cls)
+
+        return made
 
 
 def option(
@@ -79,6 +95,12 @@ def page(about: str = "Write a page to open in a browser (.html).", panel: str |
     return option("--page", "FILE", about, None, panel, place=PAGE)
 
 
+def output(suffixes: str = ".csv .tsv .jsonl .parquet ...") -> Any:
+    """Declare -o, where the main table goes."""
+    about = f"Write the table here ({suffixes}); - is stdout, as CSV."
+    return option("-o --output", "FILE", about, shown="stdout", place=TABLE)
+
+
 def plot(what: str, panel: str | None = None) -> Any:
     """Declare --plot."""
     return option("--plot", "FILE", f"Draw {what} (.png .pdf .svg); needs matplotlib.", None, panel, place=PLOT)
@@ -89,7 +111,7 @@ def folder(name: str, about: str, panel: str | None = None) -> Any:
     return option(name, "DIR", about, None, panel, place=SAVE)
 
 
-def column(name: str, what: str, panel: str) -> Any:
+def column(name: str, what: str, panel: str | None = None) -> Any:
     """Declare an option that names a column of the input."""
     return option(name, "COLUMN", f"Name of the {what} column.", None, panel, "found by its name")
 

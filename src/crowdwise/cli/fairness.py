@@ -10,8 +10,7 @@ from crowdwise.cli.answers import build_task
 from crowdwise.cli.declare import argument, file, flag, group, option, share, table
 from crowdwise.cli.fitting import build, check_own_column, read_gold, read_votes
 from crowdwise.cli.job import Job, among, to_stdout
-from crowdwise.cli.options import FDR, TRUTH, VOTES, FeatureOptions, OutputOptions, ReadOptions, TaskOptions
-from crowdwise.cli.rows import read_features
+from crowdwise.cli.options import FDR, TRUTH, VOTES, OutputOptions, ReadOptions, TaskOptions
 from crowdwise.cli.screen import print_tables
 from crowdwise.errors import SettingError
 
@@ -129,16 +128,13 @@ def _predictions(data: Annotations, options: Options) -> Any:
     from crowdwise.io.feature_rows import of_items
 
     if options.predicted is not None:
-        from crowdwise.data.columns import columns_by_role
-        from crowdwise.io.file_columns import FileColumns
+        from crowdwise.io.file_columns import read_roles
 
-        frame = columns_by_role(FileColumns(options.predicted), {"item": None, "label": None}, fixed=True)[0]
+        frame = read_roles(options.predicted, {"item": None, "label": None}, fixed=True)
     else:
         from crowdwise.estimator.loading import load
-        from crowdwise.methods.classify.rows import as_trained, prediction_frame, probabilities
+        from crowdwise.io.features import read_features
+        from crowdwise.methods.classify.rows import predictions
 
-        rows = read_features(FeatureOptions(features=str(options.features)))
-        assert rows is not None
-        classifier = load(str(options.model))
-        frame = prediction_frame(classifier, rows, probabilities(classifier, as_trained(classifier, rows)[0], None), None)
+        frame = predictions(load(str(options.model)), read_features(str(options.features)))
     return of_items(frame.select("item", "label"), data.items, str(options.predicted or options.features), "the votes")

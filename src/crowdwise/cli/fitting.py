@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.job import QUIET, among, naming, note, one_line, progress_of, refuse, say, steps
 from crowdwise.cli.options import FileOptions, KeepOptions, MethodOptions, ReadOptions, TaskOptions
-from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.errors import InputError, SettingError
 from crowdwise.io.advice import parse_list, parse_settings, parse_shares
+from crowdwise.report.text import choice_lines, match_line
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
     from crowdwise.report.heeding import Grouped, Heeded
 
-__all__ = ["ANONYMOUS", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "DEFAULT_ON_EDGES", "SAVED", "STDIN", "build", "careful"]
-__all__ += ["cautious", "check_explainable", "check_groups", "check_own_column", "fit_to", "gold_by_use", "is_saved", "named"]
-__all__ += ["noted", "opening_of", "parse_list", "read_costs", "read_edges", "read_gold", "read_grouped", "read_history"]
-__all__ += ["read_kept", "read_times", "read_votes", "result_of", "said_of_edges", "say_choice", "say_matches", "set_up"]
-__all__ += ["settings_of", "ways_of_reading", "without_spammers"]
+__all__ = ["ANONYMOUS", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build", "careful", "cautious"]
+__all__ += ["check_explainable", "check_groups", "check_own_column", "fit_to", "gold_by_use", "is_saved", "named", "noted"]
+__all__ += ["opened", "opening_of", "parse_list", "read_costs", "read_edges", "read_gold", "read_grouped", "read_history"]
+__all__ += ["read_kept", "read_times", "read_votes", "result_of", "said_of_edges", "say_choice", "set_up", "settings_of"]
+__all__ += ["ways_of_reading"]
 
 STDIN = "-"
 # What --save writes; a test compares it with the name that the storage uses, which loads all that can be stored.
@@ -71,6 +72,13 @@ def opening_of(options: FileOptions) -> dict[str, Any]:
     return named(options, "encoding sheet skip_rows")
 
 
+def opened(options: FileOptions) -> AbstractContextManager[None]:
+    """Open files so, in this block."""
+    from crowdwise.io.opening import opening
+
+    return opening(**opening_of(options))
+
+
 def named(options: Any, names: str) -> dict[str, Any]:
     """Options by name."""
     return {name: getattr(options, name) for name in names.split()}
@@ -83,8 +91,7 @@ def noted() -> Iterator[list[str]]:
     try:
         yield notes
     finally:
-        for line in notes:
-            note(one_line(line))
+        note(*map(one_line, notes))
 
 
 def read_kept(path: str, options: KeepOptions, read: ReadOptions, votes: Annotations) -> Any:
@@ -92,10 +99,9 @@ def read_kept(path: str, options: KeepOptions, read: ReadOptions, votes: Annotat
     if options.keep is None:
         return None
     from crowdwise.io import read_kept
-    from crowdwise.io.opening import opening
 
     check_own_column(path, "--keep", "name that file instead of stdin or a saved model")
-    with opening(**opening_of(read)):
+    with opened(read):
         return read_kept(path, options.keep, votes, item=read.item)
 
 
@@ -163,16 +169,15 @@ def read_times(path: str, options: ReadOptions, column: str | None) -> Any:
     """Read when each vote was given: item, annotator, label and time, from the table of votes; None without a column."""
     if column is None:
         return None
-    from crowdwise.data.columns import columns_by_role
-    from crowdwise.io.file_columns import FileColumns
+    from crowdwise.io.file_columns import read_roles
 
     check_own_column(path, "--time", "name that file instead of stdin or a saved model")
     roles = {"item": options.item, "annotator": options.annotator, "label": options.label, "time": column}
-    return columns_by_role(FileColumns(path), roles)[0]
+    return read_roles(path, roles)
 
 
-DEFAULT_METHOD, DEFAULT_CLASSIFIER, DEFAULT_ON_EDGES = "consensus", "auto-classifier", "graph-dawid-skene"
-_PRIOR = "annotator_prior"
+DEFAULT_METHOD, DEFAULT_CLASSIFIER = "consensus", "auto-classifier"
+_ON_EDGES, _PRIOR = "graph-dawid-skene", "annotator_prior"
 
 
 def settings_of(options: TaskOptions, known: list[str]) -> dict[str, Any]:
@@ -192,18 +197,17 @@ def settings_of(options: TaskOptions, known: list[str]) -> dict[str, Any]:
 def _annotator_prior(text: str, known: list[str]) -> str:
     """The prior, if the method takes one and this is one."""
     from crowdwise.estimator.registry import with_setting
-    from crowdwise.parts.priors.abilities import ability_prior
+    from crowdwise.parts.priors.abilities import named_prior
 
     if _PRIOR not in known:
         raise SettingError(f"--annotator-prior: this method has no such prior; {', '.join(with_setting(_PRIOR))} have")
-    with naming("--annotator-prior"), warnings.catch_warnings():
-        # What it means for these votes, whose classes are not known yet, is said later.
-        warnings.simplefilter("ignore", DataWarning)
-        ability_prior(text, None, 2)
+    # What it means for these votes, whose classes are not known yet, is said later.
+    with naming("--annotator-prior"):
+        named_prior(text, 2)
     return text
 
 
-def build(options: TaskOptions, default: str = DEFAULT_METHOD, edges: bool = False) -> Aggregator:
+def build(options: TaskOptions, default: str | None = None, edges: bool = False) -> Aggregator:
     """Make the chosen method for votes with its settings, checked before any file is read; `edges` will be among them."""
     from crowdwise.estimator.registry import METHODS, aggregators, classifiers, make_aggregator
 
@@ -211,7 +215,8 @@ def build(options: TaskOptions, default: str = DEFAULT_METHOD, edges: bool = Fal
         raise SettingError(
             f"{options.method} learns from features too: crowdwise train VOTES --features FILE --method {options.method}"
         )
-    estimator: Aggregator = set_up(make_aggregator(options.method or default), options)
+    usual = default or (_ON_EDGES if edges else DEFAULT_METHOD)
+    estimator: Aggregator = set_up(make_aggregator(options.method or usual), options)
     if METHODS[estimator.name].edges and not edges:
         raise SettingError(f"{estimator.name} needs the edges between items: crowdwise aggregate VOTES --edges edges.csv")
     if edges and not METHODS[estimator.name].edges:
@@ -241,10 +246,7 @@ def set_up(estimator: Any, options: TaskOptions) -> Any:
 
 def say_choice(estimator: Any, table: bool) -> None:
     """Say what `auto` chose, unless quiet, and print the table behind it: it is asked for, and stdout is for labels."""
-    from crowdwise.report.text import choice_lines
-
-    for line in choice_lines(estimator, not QUIET.get(), table):
-        say(line)
+    say(*choice_lines(estimator, not QUIET.get(), table))
 
 
 def check_explainable(estimator: Any, asked: bool) -> None:
@@ -259,7 +261,7 @@ def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions) ->
     votes, gold, truth = gold_by_use(votes, gold, options.gold_is)
     with progress_of(estimator) as progress:
         estimator.fit(votes, gold=gold, history=history, progress=progress)
-    say_matches(estimator.result_, truth)
+    say(match_line(estimator.result_, truth))
     return estimator
 
 
@@ -276,14 +278,6 @@ def gold_by_use(votes: Annotations, gold: Any, use: str | None) -> tuple[Annotat
     if use is None and gold is None and votes.n_gold:
         note(decided_by_gold(votes, "add --gold-is truth (--gold-is known says that this is meant)"))
     return votes, gold, None
-
-
-def say_matches(result: Result, truth: Any) -> None:
-    """Say how many labels of items with votes and a known class are that class; nothing where no class was held back."""
-    if truth is not None:
-        known = (truth >= 0) & (result.votes.votes_per_item > 0)
-        right, n = int((result.codes[known] == truth[known]).sum()), int(known.sum())
-        say(f"compared with gold, which the fit did not see: {right:,} of {n:,} labels are right ({right / max(n, 1):.1%})")
 
 
 def cautious(
@@ -306,16 +300,6 @@ def cautious(
     if not heeded.found and (fuse or drop):
         note("no annotators seem to share errors: labels are as fitted")
     return heeded
-
-
-def without_spammers(result: Result, flagged: list[Any], unsettled: bool) -> tuple[Result, list[Any]]:
-    """Refit without the flagged, as far as they may go, and name them, quiet or not."""
-    from crowdwise.report import heeding
-
-    result, gone, line = heeding.without_spammers(result, flagged, unsettled)
-    if line:
-        say(line)
-    return result, gone
 
 
 def check_groups(method: MethodOptions, *others: tuple[Any, list[str]]) -> None:

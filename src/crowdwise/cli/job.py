@@ -23,7 +23,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import INPUT, NAME, PAGE, PLACE, PLOT, SAVE, TABLE
+from crowdwise.cli.declare import INPUT, NAME, PLACE, SAVE
 from crowdwise.cli.screen import colours, print_csv, print_json, print_tables
 from crowdwise.errors import InputError, SettingError, did_you_mean
 from crowdwise.io.advice import TYPED
@@ -39,18 +39,18 @@ __all__ += ["one_line", "refuse", "say", "some", "steps", "to_stdout"]
 
 # Whether the command was asked to say less.
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
-PLOTS, PAGES = (".png", ".pdf", ".svg"), (".html", ".htm")
 
 
-def say(line: str) -> None:
-    """Print a line on stderr, where it never mixes with results."""
-    print(line, file=sys.stderr)
+def say(*lines: str) -> None:
+    """Print lines on stderr, where they never mix with results; nothing for an empty one."""
+    for line in filter(None, lines):
+        print(line, file=sys.stderr)
 
 
-def note(line: str) -> None:
-    """The same, unless quiet; nothing for an empty line."""
-    if line and not QUIET.get():
-        say(line)
+def note(*lines: str) -> None:
+    """The same, unless quiet."""
+    if not QUIET.get():
+        say(*lines)
 
 
 @contextmanager
@@ -110,7 +110,7 @@ class Job:
             raise SettingError("only -o can go to stdout")
         if self.as_json and to_stdout(self.output):
             raise SettingError("--json and -o - both ask for stdout; choose one")
-        from crowdwise.io.writer import check_place
+        from crowdwise.io.writer import check_place, check_suffix
 
         seen = {os.path.realpath(path): f"the input {path}" for path in self.reads if path != "-"}
         for kind, option, path in places:
@@ -118,7 +118,7 @@ class Job:
                 continue
             if kind != SAVE:
                 if option not in own:
-                    _check_suffix(path, option, kind)
+                    check_suffix(path, option, kind)
                 check_place(path, option, seen)
             elif path.exists() and not path.is_dir():
                 raise SettingError(f"{option}: {path} is a file; name a folder")
@@ -223,8 +223,7 @@ class Job:
     def say(self, lines: Iterable[str]) -> None:
         """Print lines on stderr, unless quiet; lines of a generator are not made in vain."""
         if not QUIET.get():
-            for line in lines:
-                say(line)
+            say(*lines)
 
     def _write(self, frame: pl.DataFrame, path: Path, noun: str) -> None:
         from crowdwise.io.writer import rounded, write_table
@@ -266,16 +265,3 @@ def refuse(reason: str, *groups: tuple[Any, Iterable[str]]) -> None:
         for entry in fields(group):
             if entry.name in names and getattr(group, entry.name) not in (None, False):
                 raise SettingError(reason.format(entry.metadata[NAME]))
-
-
-def _check_suffix(path: Path, option: str, kind: str) -> None:
-    name = str(path).lower()
-    if kind == PAGE and not name.endswith(PAGES):
-        raise SettingError(f"{option}: {path}: a page ends in .html")
-    if kind == PLOT and not name.endswith(PLOTS):
-        raise SettingError(f"{option}: {path}: a plot ends in {', '.join(PLOTS)}")
-    if kind == TABLE:
-        from crowdwise.io.writer import table_suffix
-
-        with naming(option):
-            table_suffix(path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.answers import check_rows, read_features
 from crowdwise.cli.declare import argument, file, group
 from crowdwise.cli.fitting import read_gold, read_votes
 from crowdwise.cli.job import Job, count, note, some
 from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions
-from crowdwise.cli.rows import check_rows, read_features
 from crowdwise.errors import InputError, SettingError
 from crowdwise.report.text import narrow
 from crowdwise.report.trust_text import score_line
@@ -60,7 +60,13 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
     frame = prediction_frame(estimator, rows, shares, given)
     if getattr(estimator.model_, "n_draws", 1) > 1:
         frame = frame.with_columns(disagreement=disagreement(estimator, X))
-    measured = {} if options.truth is None else _measured(estimator, rows, shares, options.truth)
+    measured: dict[str, Any] = {}
+    if options.truth is not None:
+        from crowdwise.io.feature_rows import truth_of_rows
+        from crowdwise.trust.metrics import score
+
+        gold = read_gold(options.truth, None)
+        measured = score(shares, truth_of_rows(rows, estimator.classes_.tolist(), gold, str(options.truth)))
     facts = {"method": estimator.name, "classes": estimator.classes_, "n_items": len(rows)} | measured
     if given is not None:
         facts["n_rows_with_votes"] = int((given.votes_per_item > 0).sum())
@@ -80,15 +86,3 @@ def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions) -> A
     votes = read_votes(path, read).with_classes(estimator.classes_.tolist())
     check_rows(rows, votes)
     return aligned_votes(rows.X, votes, rows.items, None)
-
-
-def _measured(estimator: Any, rows: Features, shares: Any, path: Path) -> dict[str, Any]:
-    """How right the predictions are where the truth is known; truth of other items is left aside."""
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.data.gold import encode_gold
-    from crowdwise.io.feature_rows import of_items
-    from crowdwise.trust.metrics import score
-
-    items = range(len(rows)) if rows.items is None else rows.items.tolist()
-    nobody = Annotations.from_arrays([], [], [], items=items, annotators=[], classes=estimator.classes_.tolist())
-    return score(shares, encode_gold(nobody, of_items(read_gold(path, None), nobody.items, str(path), rows.source)))

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crowdwise.cli.answers import ANSWERS, AnswerOptions, WeightOptions, build_task, fit_answers, read_answers
+from crowdwise.cli.answers import build_task, fit_answers, read_answers
 from crowdwise.cli.declare import argument, column, group, option, plot, table
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import MORE, FileOptions, MaybeFeatures, TaskOptions
+from crowdwise.cli.options import ANSWERS, MORE, AnswerOptions, FileOptions, MaybeFeatures, TaskOptions, WeightOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from crowdwise.cli.answers import ANSWERS, AnswerOptions, WeightOptions, build_task, fit_answers, read_answers
+from crowdwise.cli.answers import build_task, fit_answers, read_answers
 from crowdwise.cli.declare import argument, column, file, group, option, plot, share
 from crowdwise.cli.fitting import parse_list
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import MORE, FileOptions, MaybeFeatures, TaskOptions
+from crowdwise.cli.options import ANSWERS, MORE, AnswerOptions, FileOptions, MaybeFeatures, TaskOptions, WeightOptions
 
 EXAMPLES = (
     "Example: crowdwise regress values.csv -o estimates.csv --annotators annotators.csv\n\n"

@@ -8,20 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import group, option
-from crowdwise.cli.fitting import (
-    DEFAULT_METHOD,
-    DEFAULT_ON_EDGES,
-    STDIN,
-    build,
-    noted,
-    parse_list,
-    read_costs,
-    read_edges,
-    read_gold,
-    read_history,
-    said_of_edges,
-)
+from crowdwise.cli import fitting
+from crowdwise.cli.declare import option, panel
 from crowdwise.cli.job import Job, among, count, note, one_line, progress_of, refuse, say, steps, to_stdout
 from crowdwise.cli.options import MethodOptions, ReadOptions
 from crowdwise.cli.screen import print_json
@@ -46,20 +34,16 @@ _IN_MEMORY = 20_000_000
 _ENGINE = "Where the fit runs: memory, local (out of core) or ray (a cluster). See the methods' column 'on shards'."
 
 
-@group
+@panel(_LARGE)
 class ScaleOptions:
     """Where a fit to many votes runs."""
 
-    engine: str | None = option("--engine", "NAME", _ENGINE, panel=_LARGE, shown="memory, or local above 20 million votes")
-    shards: int | None = option(
-        "--shards", "N", "Parts to cut votes into.", panel=_LARGE, shown="one per 4 million votes", least=1
-    )
+    engine: str | None = option("--engine", "NAME", _ENGINE, shown="memory, or local above 20 million votes")
+    shards: int | None = option("--shards", "N", "Parts to cut votes into.", shown="one per 4 million votes", least=1)
     work_dir: Path | None = option(
-        "--work-dir", "DIR", "Keep encoded votes here; after an interruption, the same command resumes.", panel=_LARGE
+        "--work-dir", "DIR", "Keep encoded votes here; after an interruption, the same command resumes."
     )
-    address: str | None = option(
-        "--address", "HOST:PORT", "Ray cluster to join; auto finds the one on this machine.", panel=_LARGE
-    )
+    address: str | None = option("--address", "HOST:PORT", "Ray cluster to join; auto finds the one on this machine.")
 
 
 def chosen_engine(paths: Sequence[str], scale: ScaleOptions, method: str | None) -> str:
@@ -108,7 +92,7 @@ def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path 
     others = [entry.name for entry in fields(read) if entry.name not in _READ]
     way = "read one file in memory (--engine memory), or convert it first: crowdwise convert FILE {0} ... -o votes.parquet"
     refuse(f"several files and engines read tables with a row per vote, so {{0}} does not apply; {way}", (read, others))
-    if STDIN in paths:
+    if fitting.STDIN in paths:
         raise SettingError("stdin cannot be read out of core; name files")
     request = Request(
         *(read.item, read.annotator, read.label, read.weight, read.question), several="keep" if read.one_label else "refuse"
@@ -118,10 +102,10 @@ def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path 
         return engine.encode(
             list(paths),
             request=request,
-            classes=read.classes and parse_list(read.classes, "--classes"),
+            classes=read.classes and fitting.parse_list(read.classes, "--classes"),
             missing=read.missing or (),
             deduplicate=read.deduplicate,
-            gold=read_gold(gold, None),
+            gold=fitting.read_gold(gold, None),
             edges=edges,
             progress=progress,
         )
@@ -134,8 +118,7 @@ def gathered(paths: Sequence[str], read: ReadOptions) -> Annotations:
     with _engine("local", ScaleOptions()) as engine:
         store = _encode(engine, paths, read, None, None)
         votes = collected(store)
-    with noted() as notes:
-        notes.extend(store.notes)
+    note(*map(one_line, store.notes))
     return votes
 
 
@@ -154,24 +137,23 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
     if options.output is None or to_stdout(options.output):
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
     check_target(options.output)
-    estimator: Any = build(method, DEFAULT_METHOD if options.edges is None else DEFAULT_ON_EDGES, options.edges is not None)
+    estimator: Any = fitting.build(method, edges=options.edges is not None)
     check_method(estimator, name == "local")
     edges = None
     if options.edges is not None:
-        edges = read_edges(options.edges)
+        edges = fitting.read_edges(options.edges)
         estimator.set_params(edges=edges)
-    history = read_history(method.history)
+    history = fitting.read_history(method.history)
     with _engine(name, scale) as engine:
         earlier = scale.work_dir is not None and (scale.work_dir / "store.json").exists()
         store = _encode(engine, options.votes, read, method.gold, edges)
         found, doubts = doubts_of(*found_in(store), estimator, history, method.trusted or ())
-        for line in dependence_lines(found, store):
-            say(line)
-        costs = read_costs(options, store.classes)
+        say(*dependence_lines(found, store))
+        costs = fitting.read_costs(options, store.classes)
         job.say(store_lines(store, scale.work_dir if earlier else None))
         first = _fit(estimator, store, history, engine)
         result = estimator.result_
-        more = {} if edges is None else said_of_edges(result)
+        more = {} if edges is None else fitting.said_of_edges(result)
         job.table("--confusion", result.confusion_frame, "row")
         job.table("--annotators", lambda: by_accuracy(result), "annotator")
         kept = {"spreadsheet_safe": not options.raw, "fill_unvoted": options.fill_unvoted}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import argument, file, flag, group, option
+from crowdwise.cli.answers import build_campaign, check_rows, learns, read_features
+from crowdwise.cli.declare import argument, file, flag, group, option, panel
 from crowdwise.cli.fitting import parse_list, read_gold, read_votes
 from crowdwise.cli.job import Job, naming, note, refuse, steps
 from crowdwise.cli.options import GIVE_TRUTH, TRUTH_OR_GOLD, CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
-from crowdwise.cli.rows import build_campaign, check_rows, learns, read_features
 from crowdwise.cli.simulate import drawn
 from crowdwise.errors import SettingError
 
@@ -26,25 +26,25 @@ _CROWD, _RACE = "A simulated crowd", "The race"
 _POLICIES = "Policies as in crowdwise suggest, comma-separated."
 
 
-@group
+@panel(_CROWD)
 class CrowdOptions:
     """Who answers, where no votes are recorded."""
 
-    items: int = option("--items", "N", "Number of items.", 300, _CROWD)
-    annotators: int = option("--annotators", "N", "Number of annotators.", 20, _CROWD)
-    kind: str = option("--kind", "KIND", "A family of annotators or a mix, as in crowdwise simulate.", "dirichlet", _CROWD)
+    items: int = option("--items", "N", "Number of items.", 300)
+    annotators: int = option("--annotators", "N", "Number of annotators.", 20)
+    kind: str = option("--kind", "KIND", "A family of annotators or a mix, as in crowdwise simulate.", "dirichlet")
 
 
-@group
+@panel(_RACE)
 class RaceOptions:
     """What is raced, and for how long."""
 
-    policies: str = option("--policies", "A,B", _POLICIES, "random+random,warm-information", _RACE)
-    budget: float | None = option("--budget", "X", "Votes in all.", panel=_RACE, shown="3 per item, or half of those recorded")
-    batch: float | None = option("--batch", "X", "Votes at a time.", panel=_RACE, shown="budget / 20")
-    start: float = option("--start", "X", "Votes on random pairs before the policies begin.", 0.0, _RACE)
-    campaigns: int = option("--campaigns", "N", "Campaigns per policy, each with a seed of its own.", 5, _RACE, least=1)
-    explore: float = option("--explore", "SHARE", "Share of questions asked at random.", 0.05, _RACE)
+    policies: str = option("--policies", "A,B", _POLICIES, "random+random,warm-information")
+    budget: float | None = option("--budget", "X", "Votes in all.", shown="3 per item, or half of those recorded")
+    batch: float | None = option("--batch", "X", "Votes at a time.", shown="budget / 20")
+    start: float = option("--start", "X", "Votes on random pairs before the policies begin.", 0.0)
+    campaigns: int = option("--campaigns", "N", "Campaigns per policy, each with a seed of its own.", 5, least=1)
+    explore: float = option("--explore", "SHARE", "Share of questions asked at random.", 0.05)
 
 
 @group
@@ -61,8 +61,8 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     """Race policies on the same crowd, and draw accuracy against votes.
 
     Every campaign starts without votes. Of a recorded crowd only recorded pairs can be asked. With --features
-    a classifier is trained after every batch. The table on stdout is the end of the race: accuracy, what the model
-    itself expected, and the mean accuracy during the campaign.
+    a classifier is trained after every batch. The table on stdout is the end of the race: accuracy, what was
+    expected with its range in nine of ten crowds, and the mean accuracy during the campaign.
     """
     from crowdwise.campaign.campaign import race, summary, usual_budget, write_curves
     from crowdwise.campaign.policies import policy_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from crowdwise.cli.answers import ANSWERS, AnswerOptions, build_task, read_answers
+from crowdwise.cli.answers import build_task, read_answers
 from crowdwise.cli.declare import argument, column, group, option, table
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import MORE, FileOptions, TaskOptions
+from crowdwise.cli.options import ANSWERS, MORE, AnswerOptions, FileOptions, TaskOptions
 
 EXAMPLES = (
     "Example: crowdwise spans votes.conll -o spans.csv --tokens tags.conll --annotators annotators.csv\n\n"

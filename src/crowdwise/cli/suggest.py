@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crowdwise.cli.declare import INPUT, argument, file, flag, group, option
+from crowdwise.cli.answers import build_campaign, check_rows, fit_rows, learns, read_features
+from crowdwise.cli.declare import INPUT, argument, file, flag, group, option, panel
 from crowdwise.cli.fitting import careful, parse_list, read_votes
 from crowdwise.cli.job import Job, naming
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
-from crowdwise.cli.rows import build_campaign, check_rows, fit_rows, learns, read_features
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.campaign.policies import State
+    from crowdwise.data.annotations import Annotations
 
 EXAMPLES = (
     "Example: crowdwise suggest votes.csv --budget 100 -o assignments.csv\n\n"
@@ -22,22 +23,21 @@ EXAMPLES = (
     "Before the first vote: crowdwise suggest --pool pool.csv --capacity capacity.csv --classes cat,dog --budget 100"
 )
 _POOL = "Who may be asked about what"
-_POLICY = "Policy: warm-information, information, error-reduction, dalc, or ITEM+ANNOTATOR."
+_POLICY = "Policy: warm-information, information, error-reduction, targeted, dalc, or ITEM+ANNOTATOR."
 _CAPACITY = "Who can answer how often, and at what price: annotator, capacity[, cost]."
-_NO_VOTES = "without VOTES, say what there is: --pool FILE, --capacity FILE and --classes A,B,C"
 
 
-@group
+@panel(_POOL)
 class PoolOptions:
     """Limits; the options of `crowdwise.campaign.pool.Pool.of`."""
 
-    pool: Path | None = option("--pool", "FILE", "Items to ask about: item.", panel=_POOL, shown="those voted on", place=INPUT)
-    capacity: Path | None = file("--capacity", _CAPACITY, _POOL)
-    asked: Path | None = file("--asked", "Earlier assignments (item, annotator): those without a vote still wait.", _POOL)
-    per_item: int = option("--per-item", "N", "Most answers to ask for about one item now.", 1, _POOL)
-    least: int = option("--least", "N", "Items with fewer votes come first.", 0, _POOL)
-    most: int | None = option("--most", "N", "Votes after which an item is left alone.", panel=_POOL)
-    ask_again: bool = flag("--ask-again", "Annotators may be asked twice about an item.", _POOL)
+    pool: Path | None = option("--pool", "FILE", "Items to ask about: item.", shown="those voted on", place=INPUT)
+    capacity: Path | None = file("--capacity", _CAPACITY)
+    asked: Path | None = file("--asked", "Earlier assignments (item, annotator): those without a vote still wait.")
+    per_item: int = option("--per-item", "N", "Most answers to ask for about one item now.", 1)
+    least: int = option("--least", "N", "Items with fewer votes come first.", 0)
+    most: int | None = option("--most", "N", "Votes after which an item is left alone.")
+    ask_again: bool = flag("--ask-again", "Annotators may be asked twice about an item.")
 
 
 @group
@@ -55,9 +55,9 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
 
     Policies of pairs weigh items and annotators in one currency, per unit of cost; warm-information asks
     random pairs until votes overlap, and then as information does. ITEM is random,
-    entropy, margin, error, disagreement, or with features predictive-entropy or bald; ANNOTATOR is random,
-    accuracy, ucb, thompson, epsilon-greedy or expertise. With --features a classifier is trained
-    (see crowdwise train), and questions are distributed over the features.
+    entropy, margin, error, disagreement, or with features predictive-entropy, predictive-margin or bald; ANNOTATOR
+    is random, accuracy, ucb, thompson, epsilon-greedy or expertise; dalc is predictive-entropy+expertise.
+    With --features a classifier is trained (see crowdwise train), and questions are distributed over the features.
     """
     from crowdwise.campaign.assign import suggest
     from crowdwise.campaign.policies import policy_of
@@ -80,22 +80,12 @@ def _state(options: Options, read: ReadOptions, method: MethodOptions, features:
 
     from crowdwise.campaign.names import sliceable
     from crowdwise.campaign.policies import State
-    from crowdwise.campaign.pool import Pool, extended
-    from crowdwise.campaign.tables import beside_asked, read_capacity, read_ids
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.data.encode import translate
+    from crowdwise.campaign.pool import Pool
+    from crowdwise.campaign.tables import beside_asked, read_pool
 
     trains = learns(method, features.features)
-    if options.votes is None:
-        if options.pool is None or options.capacity is None or read.classes is None:
-            raise SettingError(_NO_VOTES)
-        data = Annotations.from_arrays([], [], [], items=[], annotators=[], classes=parse_list(read.classes, "--classes"))
-    else:
-        data = read_votes(options.votes, read)
-    items = None if options.pool is None else read_ids(options.pool, "item", read.item, data.items)
-    people, capacity, cost = read_capacity(options.capacity, data)
+    known, limits = read_pool(_votes(options, read), options.pool, options.capacity, read.item)
     rows = read_features(features, read.item)
-    known = extended(data, () if items is None else items, people)
     model, table = None, None
     if trains and known.n_votes:
         assert rows is not None
@@ -106,13 +96,24 @@ def _state(options: Options, read: ReadOptions, method: MethodOptions, features:
     else:
         estimator = build_campaign(MethodOptions(seed=method.seed) if trains else method, False)
         result = careful(known, estimator, method).result_
-        if rows is not None and rows.items is not None:
-            place = translate(result.votes.items, rows.items)
+        if rows is not None:
+            from crowdwise.io.feature_rows import rows_of
+
             # Only to distribute questions; where rows are missing, they are not.
-            table = None if (place < 0).any() else rows.X[place]
-    bounds = {name: getattr(options, name) for name in ("per_item", "least", "most")}
-    pool = Pool.of(result.votes, items=items, capacity=capacity, cost=cost, repeats=options.ask_again, **bounds)
-    if options.asked is not None:
-        pool = beside_asked(pool, result.votes, options.asked)
+            table = rows_of(rows, result.votes.items)
+    limits |= {"per_item": options.per_item, "least": options.least, "most": options.most, "repeats": options.ask_again}
+    pool = beside_asked(Pool.of(result.votes, **limits), result.votes, options.asked)
     rng = np.random.default_rng(method.seed or 0)
     return State(result, pool, rng, model, table), bool(not trains or known.n_votes)
+
+
+def _votes(options: Options, read: ReadOptions) -> Annotations:
+    """The votes so far; before the first, the classes alone."""
+    if options.votes is not None:
+        return read_votes(options.votes, read)
+    from crowdwise.data.annotations import Annotations
+
+    if options.pool is None or options.capacity is None or read.classes is None:
+        raise SettingError("without VOTES, say what there is: --pool FILE, --capacity FILE and --classes A,B,C")
+    classes = parse_list(read.classes, "--classes")
+    return Annotations.from_arrays([], [], [], items=[], annotators=[], classes=classes)

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crowdwise.cli.declare import argument, flag, folder, group, option, table
+from crowdwise.cli.answers import QUICK_CLASSIFIER, build_classifier, check_rows, fit_rows, read_features
+from crowdwise.cli.declare import argument, flag, folder, group, option, panel, table
 from crowdwise.cli.fitting import DEFAULT_CLASSIFIER, STDIN, check_explainable, read_votes, say_choice
 from crowdwise.cli.job import Job, count, naming, note, say
 from crowdwise.cli.options import ANNOTATORS, MORE, VOTES, FeatureOptions, OutputOptions, ReadOptions, TrainOptions
-from crowdwise.cli.rows import QUICK_CLASSIFIER, build_classifier, check_rows, fit_rows, read_features
 from crowdwise.report.text import summary_lines, training
 
 EXAMPLES = (
@@ -29,14 +29,12 @@ _WORKERS = (
 )
 
 
-@group
+@panel(_PROCESSES)
 class ProcessOptions:
     """How many processes train, and what starts them."""
 
-    workers: int | None = option("--workers", "N", _WORKERS, panel=_PROCESSES, shown="1")
-    engine: str | None = option(
-        "--engine", "NAME", "What starts them on this machine: torchrun or ray.", panel=_PROCESSES, shown="torchrun"
-    )
+    workers: int | None = option("--workers", "N", _WORKERS, shown="1")
+    engine: str | None = option("--engine", "NAME", "What starts them on this machine: torchrun or ray.", shown="torchrun")
 
 
 @group

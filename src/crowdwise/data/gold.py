@@ -17,7 +17,20 @@ if TYPE_CHECKING:
 
     from crowdwise.data.annotations import Annotations
 
-__all__ = ["GoldConflict", "GoldDecides", "decided_by_gold", "encode_gold", "gold_columns", "joined_gold"]
+__all__ = [
+    "TRUE_LABEL",
+    "UNCLEAR",
+    "GoldConflict",
+    "GoldDecides",
+    "decided_by_gold",
+    "encode_gold",
+    "gold_columns",
+    "joined_gold",
+]
+
+# The column into which people write true labels, and what they write where nobody can tell.
+TRUE_LABEL = "true label"
+UNCLEAR = "?"
 
 
 class GoldConflict(InputError):

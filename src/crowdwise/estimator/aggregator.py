@@ -113,8 +113,15 @@ def summed_shares(shard: Shard) -> Tally:
 _WARM_FROM = 100_000
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ResultViews(Estimator):
     """What every fitted estimator of class labels shows of its result, label-only method or classifier."""
+
+    confidence: str = setting(
+        "experience",
+        'How sure labels may be: as "experience" with real crowds allows, or as the "model" of independent annotators says.',
+        choices=CONFIDENCES,
+    )
 
     def _outcome(self) -> LabelOutcome:
         """What the fit left, even where labels are not in memory."""
@@ -170,12 +177,6 @@ class Aggregator(ResultViews):
         'Class shares: "learn" from the votes, "anchored" (learned, but near the shares of the votes), "uniform", '
         "or K probabilities (a list, or class -> share).",
         free=True,
-    )
-
-    confidence: str = setting(
-        "experience",
-        'How sure labels may be: as "experience" with real crowds allows, or as the "model" of independent annotators says.',
-        choices=CONFIDENCES,
     )
 
     name: ClassVar[str]

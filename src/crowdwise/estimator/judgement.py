@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.experience import ANONYMOUS, EXPONENTS, OTHER_EXPONENT
+from crowdwise.estimator.experience import ANONYMOUS, EXPONENTS, FEATURES_EXPONENT, OTHER_EXPONENT
+from crowdwise.estimator.registry import METHODS
 from crowdwise.kernels.numerics import NO_WEIGHT, segment_sum, tempered, voted_sums
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 
@@ -41,16 +42,20 @@ if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
 
 __all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "answered", "calibrated", "can_tell"]
-__all__ += ["crowd_of", "exponent_of", "in_company", "reliability_of", "untested", "vote_mass"]
+__all__ += ["crowd_of", "exponent_of", "in_company", "reliability_of", "untested", "vote_mass", "without_company"]
 
 # What is thought of annotators before anything is known of them, and how many votes that is worth: by judgement, not by data.
 _SINGLE, _PSEUDO_VOTES = 0.7, 5.0
 
 
 def exponent_of(method: str, anonymous: bool = False) -> float:
-    """How fast votes lose weight by experience with a method ("auto: mace" is mace's), or with one on anonymous votes."""
-    name = method.rpartition(": ")[2]
-    named = EXPONENTS.get(name, OTHER_EXPONENT)
+    """How fast votes lose weight by experience with a method, or with one on anonymous votes.
+
+    "auto: mace" is mace's, "auto-classifier: raykar (classifier=gaussian)" raykar's.
+    """
+    name = method.rpartition(": ")[2].partition(" (")[0]
+    learns_features = name in METHODS and METHODS[name].features != ""
+    named = EXPONENTS.get(name, FEATURES_EXPONENT if learns_features else OTHER_EXPONENT)
     return ANONYMOUS.get(name, named) if anonymous else named
 
 
@@ -89,15 +94,22 @@ def in_company(votes: Annotations, posterior: Floats, known: Integers | None = N
 
     Items whose label is `known`, a class code (default: the votes' gold; -1 elsewhere), have company in it.
     """
-    known = votes.gold if known is None or not len(known) else known
-    alone = _lone_voter(votes) >= 0
-    if known is not None:
-        alone &= known < 0
+    alone = without_company(votes, known)
     if alone.any():
         votes, posterior = votes.take_items(np.flatnonzero(~alone)), posterior[~alone]
     weight = NO_WEIGHT if votes.weight is None else votes.weight
     right = voted_sums(votes.item_ptr, votes.label, votes.annotator, weight, posterior, votes.n_annotators)
     return np.stack([right, segment_sum(votes.annotator, votes.weight, votes.n_annotators)])
+
+
+def without_company(votes: Annotations, known: Integers | None = None) -> Flags:
+    """Items that one annotator alone voted on, and whose label is not `known` (as in `in_company`), [N].
+
+    Nothing there says whether the vote was right.
+    """
+    known = votes.gold if known is None or not len(known) else known
+    alone = _lone_voter(votes) >= 0
+    return alone if known is None else np.asarray(alone & (known < 0))
 
 
 def reliability_of(company: Floats, history: Floats | None = None) -> Floats:

@@ -11,11 +11,12 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
 from crowdwise.data.encode import codes_of, series_of, tidy, translate
+from crowdwise.data.gold import encode_gold
 from crowdwise.data.markup import clean
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.features import Features
 
-__all__ = ["check_all_rows", "check_answer_rows", "check_rows", "of_items", "with_rows"]
+__all__ = ["check_all_rows", "check_answer_rows", "check_rows", "of_items", "rows_of", "truth_of_rows", "with_rows"]
 
 
 def check_rows(features: Features, votes: Annotations) -> str:
@@ -92,6 +93,21 @@ def with_rows(votes: Annotations, rows: Features) -> tuple[Annotations, str]:
     kept = votes[translate(votes.items, rows.items) >= 0]
     n_votes, n_items = votes.n_votes - kept.n_votes, votes.n_items - kept.n_items
     return kept, f"left out {n_votes:,} votes on {n_items:,} items without features" if n_items else ""
+
+
+def rows_of(features: Features, items: Any) -> Any:
+    """The rows of these items, in their order; None where the file has no ids, or lacks one of them."""
+    if features.items is None:
+        return None
+    place = translate(items, features.items)
+    return None if (place < 0).any() else features.X[place]
+
+
+def truth_of_rows(features: Features, classes: Any, gold: pl.DataFrame, path: str) -> Any:
+    """Class code of every row, -1 where the table of true labels does not name it; others of its items are left aside."""
+    items = range(len(features)) if features.items is None else features.items.tolist()
+    nobody = Annotations.from_arrays([], [], [], items=items, annotators=[], classes=list(classes))
+    return encode_gold(nobody, of_items(gold, nobody.items, path, features.source))
 
 
 def of_items(frame: pl.DataFrame, items: Any, path: str, whose: str) -> pl.DataFrame:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from crowdwise.data.columns import ColumnSource
+from crowdwise.data.columns import ColumnSource, columns_by_role
 from crowdwise.data.encode import Where, integers
 from crowdwise.errors import InputError
 from crowdwise.io.source import AnyPath, open_source
 
-__all__ = ["FileColumns"]
+__all__ = ["FileColumns", "read_roles"]
 
 
 class FileColumns(ColumnSource):
@@ -45,3 +45,8 @@ class FileColumns(ColumnSource):
             cells = {name: [set_text(record.get(name)) for _, record in self.source.records] for name in as_text}
             columns |= {name: pl.Series(name, texts, dtype=pl.String) for name, texts in cells.items()}
         return pl.DataFrame({name: columns[name] for name in names}), table.where
+
+
+def read_roles(path: AnyPath, roles: Mapping[str, str | None], *, fixed: bool = False) -> pl.DataFrame:
+    """Read the columns of a table by their roles; see `crowdwise.data.columns.columns_by_role`."""
+    return columns_by_role(FileColumns(path), dict(roles), fixed=fixed)[0]

@@ -7,6 +7,7 @@ import polars as pl
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import ALIASES, codes_of, integers, missing_mask, series_of, tidy
+from crowdwise.data.gold import UNCLEAR
 from crowdwise.data.text_form import one_form
 from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.formats import TABLES
@@ -29,7 +30,8 @@ def read_gold(
     ----------
     path : path
         A table with an item column and one called gold, true_label, truth or label; a platform's
-        export that holds gold; or, with `votes`, a text file with one label per item in order.
+        export that holds gold; or, with `votes`, a text file with one label per item in order. Empty cells and,
+        with `votes` that have no such class, ``?`` are labels that nobody knows.
     votes : Annotations, optional
         Checks the labels against the classes, and gives the items of a file that names none.
     fold_case : bool
@@ -67,7 +69,7 @@ def _read_gold(path: AnyPath, votes: Annotations | None, fold_case: bool) -> pl.
     item, label = (integers(one_form(table.frame[name])) for name in (items[0], labels[0]))
     if fold_case and votes is not None:
         label = _folded(label, votes)
-    known = ~missing_mask(tidy(label), ())
+    known = ~missing_mask(tidy(label), _unclear(votes))
     if votes is not None:
         # Gold of items that nobody voted on is ignored later, so its classes do not matter.
         voted = pl.Series(codes_of(tidy(item), tidy(series_of(votes.items)).unique()) >= 0)
@@ -81,8 +83,14 @@ def _gold_by_position(lines: list[bytes], votes: Annotations, source: Source) ->
             f"{source.name}: {len(lines)} labels for {votes.n_items} items; give one per item, in the order of the votes"
         )
     label = integers(pl.Series([line.decode() for line in lines]))
-    _check_classes(label, ~missing_mask(label, ()), votes, Places(source.name, 1))
-    return pl.DataFrame({"item": series_of(votes.items), "label": label})
+    known = ~missing_mask(label, _unclear(votes))
+    _check_classes(label, known, votes, Places(source.name, 1))
+    return pl.DataFrame({"item": series_of(votes.items), "label": label}).filter(known)
+
+
+def _unclear(votes: Annotations | None) -> tuple[str, ...]:
+    """What an audit's table has where nobody can tell, unless it is a class."""
+    return () if votes is None or UNCLEAR in map(str, votes.classes) else (UNCLEAR,)
 
 
 def _folded(label: pl.Series, votes: Annotations) -> pl.Series:

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
     from crowdwise.io.source import AnyPath
 
-__all__ = ["SUFFIXES", "check_place", "escape_formulas", "for_spreadsheets", "open_replacing", "replacing", "rounded"]
-__all__ += ["table_suffix", "write_json", "write_table"]
+__all__ = ["SUFFIXES", "check_place", "check_suffix", "escape_formulas", "for_spreadsheets", "open_replacing", "replacing"]
+__all__ += ["rounded", "table_suffix", "write_json", "write_table"]
+
+
+_PLOTS = (".png", ".pdf", ".svg")
 
 
 def check_place(path: Path, option: str, seen: dict[str, str]) -> None:
@@ -38,6 +41,20 @@ def check_place(path: Path, option: str, seen: dict[str, str]) -> None:
     other = seen.setdefault(os.path.realpath(path), f"the output of {option}")
     if other != f"the output of {option}":
         raise SettingError(f"{option}: {path} is also {other}; name another file")
+
+
+def check_suffix(path: Path, option: str, kind: str) -> None:
+    """Refuse a path that does not end as a "page", a "plot" or a "table" does."""
+    name = str(path).lower()
+    if kind == "page" and not name.endswith((".html", ".htm")):
+        raise SettingError(f"{option}: {path}: a page ends in .html")
+    if kind == "plot" and not name.endswith(_PLOTS):
+        raise SettingError(f"{option}: {path}: a plot ends in {', '.join(_PLOTS)}")
+    if kind == "table":
+        try:
+            table_suffix(path)
+        except InputError as problem:
+            raise SettingError(f"{option}: {problem}") from None
 
 
 @contextlib.contextmanager

@@ -105,6 +105,8 @@ CATALOGUE = (
                 "after Raykar et al. (2010)", features="table"),
     _classifier("yan", "classify.yan:Yan", "logistic regression; reliability that depends on the item, EM", "EM with features",
                 "Yan et al. (2010)", features="table"),
+    _classifier("stal", "classify.stal:STAL", "logistic regression; reliability that depends on the item's concepts, EM",
+                "EM with features", "Fang et al. (2012)", features="table"),
     _classifier("aggnet", "classify.aggnet:AggNet", "network and confusion matrices, EM", "EM with features",
                 "Albarqouni et al. (2016)", features="any", extra="torch"),
     _classifier("mbem", "classify.mbem:MBEM", "annotators judged by a network's predictions, which is then trained again",

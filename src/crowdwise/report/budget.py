@@ -29,7 +29,8 @@ def plans_of(result: Result, progress: Callable[[str, int, int | None], None] | 
     # A step that takes away less than a quarter of the errors is none.
     targets = [target for target in _LADDER if 1 - target < 0.75 * (1 - now)][:_STEPS]
     repeats = _REPEATS if votes.n_votes <= _LARGE else _FEW_REPEATS
-    return plans(result, targets, repeats=repeats, progress=progress)
+    # What is expected is about as likely as not.
+    return plans(result, targets, 0.5, repeats=repeats, progress=progress)
 
 
 def budget(

@@ -50,6 +50,10 @@ class Heeded:
             labels(reading).alias(f"reading_{number}") for number, reading in enumerate(self.readings, start=1)
         )
 
+    def groups(self, votes: Annotations) -> Grouped:
+        """The groups that count as one in the result, among the votes of the fit before."""
+        return Grouped(votes, met(votes, self.found.readings[0].code)[0], self.result.votes)
+
 
 def heed(
     result: Result,
@@ -100,8 +104,10 @@ def heed(
     return Heeded(lowered, found, facts, readings, dropped, changed)
 
 
-def without_spammers(result: Result, flagged: list[Any], unsettled: bool) -> tuple[Result, list[Any], str]:
-    """Refit without the flagged, and a line that names them; nobody goes where factions exist, and never most of a crowd."""
+def without_spammers(
+    result: Result, flagged: list[Any], unsettled: bool, say: Callable[[str], None]
+) -> tuple[Result, list[Any]]:
+    """Refit without the flagged, and say who they are; nobody goes where factions exist, and never most of a crowd."""
     why = ""
     if flagged and unsettled:
         why = (
@@ -114,9 +120,11 @@ def without_spammers(result: Result, flagged: list[Any], unsettled: bool) -> tup
             "a faction may have taken over the fit: check some labels (crowdwise audit)"
         )
     if why:
-        return result, [], f"warning: no spammers are dropped: {why}"
-    line = f"dropped {count(len(flagged), 'spammer')}: {some(flagged, len(flagged))}" if flagged else ""
-    return refit_without(result, flagged), flagged, line
+        say(f"warning: no spammers are dropped: {why}")
+        return result, []
+    if flagged:
+        say(f"dropped {count(len(flagged), 'spammer')}: {some(flagged, len(flagged))}")
+    return refit_without(result, flagged), flagged
 
 
 @dataclass(frozen=True, eq=False)

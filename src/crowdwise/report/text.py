@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from crowdwise.scale.store import Store
 
 __all__ = ["Table", "beside", "by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "framed", "label_rows"]
-__all__ += ["narrow", "number", "one_line", "ordinal_frame", "pair_lines", "sharded_lines", "some", "store_lines"]
-__all__ += ["summary_lines", "training"]
+__all__ += ["match_line", "narrow", "number", "one_line", "ordinal_frame", "pair_lines", "sharded_lines", "some"]
+__all__ += ["store_lines", "summary_lines", "training"]
 
 # What a terminal shows: a title, names of columns, rows, and the columns that stand to the right.
 Table: TypeAlias = tuple[str, list[str], Sequence[Sequence[Any]], list[str]]
@@ -274,6 +274,15 @@ def _unreliable(result: Result, read: Annotations, most: int = 3) -> list[str]:
         size = count(int(votes.answers_per_annotator[a]), "vote") if alone else "a group"
         found.append(f"{one_line(votes.annotators[a])} (accuracy {accuracy[a]:.2f}, {size})")
     return found
+
+
+def match_line(result: Result, truth: Any) -> str:
+    """How many labels of items with votes and a known class are that class; nothing where no class was held back."""
+    if truth is None:
+        return ""
+    known = (truth >= 0) & (result.votes.votes_per_item > 0)
+    right, n = int((result.codes[known] == truth[known]).sum()), int(known.sum())
+    return f"compared with gold, which the fit did not see: {right:,} of {n:,} labels are right ({right / max(n, 1):.1%})"
 
 
 def choice_lines(estimator: Any, reason: bool, table: bool) -> Iterator[str]:

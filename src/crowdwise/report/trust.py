@@ -62,10 +62,13 @@ def _own_words(result: Result) -> str:
             "<p>This method counts votes: its confidence is the share of the votes for a label, not a probability that the "
             "label is right.</p>"
         )
-    return (
-        f"<p>The model itself expects <strong>{percent(mean)}</strong> of the labels to be right (95&nbsp;% interval "
-        f"{percent(low)} to {percent(high)}, if the model is right).</p>"
-    )
+    expects = f"<p>The model itself expects <strong>{percent(mean)}</strong> of the labels to be right"
+    if (low, high) == (0, 1):
+        return f"{expects}; votes are too few to say how far that is true.</p>"
+    if result.confidence_source == "experience":
+        span = f"{percent(low)} to {percent(high)}"
+        return f"{expects}; in nine of ten crowds, by experience and with the luck of these items, {span}.</p>"
+    return f"{expects} (90&nbsp;% interval {percent(low)} to {percent(high)}, if the model is right).</p>"
 
 
 def _against_truth(result: Result, truth: Integers) -> str:

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.campaign.assign import Assignments
+    from crowdwise.campaign.planning import Plan
     from crowdwise.estimator.costs import Costs
+    from crowdwise.estimator.outcome import Result
     from crowdwise.trust.calibration.calibrating import Calibrated
     from crowdwise.trust.calibration.decisions import Decisions
     from crowdwise.trust.crowd.table import Findings
@@ -147,8 +149,9 @@ def question_lines(found: Assignments, facts: dict[str, Any]) -> Iterator[str]:
     )
     if facts["cost"] + float(found.state.pool.cost.max(initial=0)) <= facts["budget"]:
         yield "the budget is not spent: capacities, --most, --per-item and earlier votes leave nothing else to ask"
-    mean, low, high = (number(value) for value in facts["expected_accuracy"].values())
-    yield f"{facts['method']} expects {mean} of the labels to be right now (95% interval {low} to {high})"
+    from crowdwise.campaign.stopping import accuracy_words
+
+    yield f"{facts['method']}: {accuracy_words(found.state.result, found.state.pool.items)}"
 
 
 def plan_facts(found: Any, now: tuple[float, float, float]) -> dict[str, Any]:
@@ -158,20 +161,22 @@ def plan_facts(found: Any, now: tuple[float, float, float]) -> dict[str, Any]:
     return {"expected_accuracy": accuracy, "more_votes": more, "out_of_reach": found.out_of_reach}
 
 
-def plan_lines(found: Any, target: float, n_items: int, now: tuple[float, float, float]) -> Iterator[str]:
+def plan_lines(found: Plan, result: Result) -> Iterator[str]:
     """How right the labels are expected to be now, and how many more votes the target takes."""
-    mean, low, high = now
-    yield f"expected accuracy now: {number(mean)} (95% interval {number(low)} to {number(high)})"
+    from crowdwise.campaign.stopping import accuracy_words
+
+    yield f"now: {accuracy_words(result)}"
     yield "as far as experience with other crowds goes; to measure it on these labels: crowdwise audit"
+    target = f"target {number(found.target)} with probability {number(found.probability)}"
     if found.votes == 0:
-        yield f"target {number(target)}: reached"
+        yield f"{target}: reached"
     elif found.out_of_reach == 1:
-        reach = "out of reach within 50 more votes per item"
-        yield f"target {number(target)}: {reach}; better annotators are needed, not more votes"
+        instead = "check some labels (crowdwise audit), or find better annotators"
+        yield f"{target}: out of reach within 50 more votes per item; {instead}"
     else:
         end = f"to {found.high:,.0f}" if found.high < float("inf") else "and more"
         votes = f"about {count(round(found.votes), 'more vote')} (90% interval {found.low:,.0f} {end})"
-        yield f"target {number(target)}: {votes}, {found.votes / max(n_items, 1):.1f} per item"
+        yield f"{target}: {votes}, {found.votes / max(result.votes.n_items, 1):.1f} per item"
         if found.out_of_reach:
             yield f"out of reach within 50 more votes per item in {found.out_of_reach:.0%} of the simulated campaigns"
 
@@ -185,7 +190,9 @@ def race_table(ends: pl.DataFrame) -> pl.DataFrame:
         "policy",
         pl.col("votes").round().cast(pl.Int64),
         pl.concat_str(pl.col("accuracy").round(3), error).alias("accuracy"),
-        pl.col("expected_accuracy").alias("expected by the model"),
+        pl.format(
+            "{} ({} to {})", *(pl.col(name).round(2) for name in ("expected_accuracy", "expected_low", "expected_high"))
+        ).alias("expected (in nine of ten crowds)"),
         pl.col("on_the_way").alias("mean on the way"),
     )
 

@@ -98,7 +98,7 @@ def test_beliefs_of_the_estimator_are_the_loops_under_the_clipped_network() -> N
         messages, beliefs = loop_round(
             VOTES.item.tolist(), VOTES.annotator.tolist(), VOTES.label.tolist(), prior, draws, messages
         )
-    np.testing.assert_allclose(model.posterior_, beliefs, atol=1e-4)
+    np.testing.assert_allclose(model.result_.model_posterior, beliefs, atol=1e-4)
 
 
 # -- special cases of deepMF (Kim et al., Table 1) ---------------------------------------------------
@@ -345,11 +345,11 @@ def test_the_posterior_of_bayes_dgc_by_hand(settings: dict[str, Any]) -> None:
     model = fitted(BayesDGC, **settings)
     log_prior = np.log(model.predict_proba(FEATURES)) + model.log_shares_
     posterior = with_votes(log_prior, expected_log(model.concentration_))
-    np.testing.assert_allclose(model.posterior_, posterior, rtol=1e-6)
+    np.testing.assert_allclose(model.result_.model_posterior, posterior, rtol=1e-6)
     prior = np.where(np.eye(3, dtype=bool), 5.0, 1.0)
     counts = np.zeros((4, 3, 3))
     for e in range(VOTES.n_votes):
-        counts[VOTES.annotator[e], :, VOTES.label[e]] += model.posterior_[VOTES.item[e]]
+        counts[VOTES.annotator[e], :, VOTES.label[e]] += model.result_.model_posterior[VOTES.item[e]]
     np.testing.assert_allclose(model.concentration_, prior + counts, atol=1e-3)
 
 
@@ -371,10 +371,10 @@ def test_the_posterior_of_deep_mf_by_hand(ceiling: float) -> None:
             row[top] = ceiling
     assert prior.max() <= ceiling
     posterior = with_votes(np.log(prior), expected_log(model.concentration_))
-    np.testing.assert_allclose(model.posterior_, posterior, rtol=1e-6)
+    np.testing.assert_allclose(model.result_.model_posterior, posterior, rtol=1e-6)
     expected = np.tile(np.where(np.eye(3, dtype=bool), 3.0, 0.5), (4, 1, 1))
     for e in range(VOTES.n_votes):
-        expected[VOTES.annotator[e], :, VOTES.label[e]] += model.posterior_[VOTES.item[e]]
+        expected[VOTES.annotator[e], :, VOTES.label[e]] += model.result_.model_posterior[VOTES.item[e]]
     np.testing.assert_allclose(model.concentration_, expected, atol=1e-3)
 
 
@@ -383,7 +383,7 @@ def test_the_accuracies_of_deep_mf_by_hand() -> None:
     model = fitted(DeepMF, annotator_prior="beta:2,1")
     right = np.zeros(4)
     for e in range(VOTES.n_votes):
-        right[VOTES.annotator[e]] += model.posterior_[VOTES.item[e], VOTES.label[e]]
+        right[VOTES.annotator[e]] += model.result_.model_posterior[VOTES.item[e], VOTES.label[e]]
     expected = (2 + right) / (3 + VOTES.votes_per_annotator)
     np.testing.assert_allclose(np.einsum("akk->ak", model.confusion_), np.tile(expected[:, None], 3), atol=1e-4)
 
@@ -425,7 +425,7 @@ def test_with_the_lowest_ceiling_the_labels_are_those_of_the_votes(cls: Any) -> 
     model = fitted(cls, ceiling=1 / 3, validation=0)
     with quiet():
         reference = model._aggregator().set_params(tol=1e-12, max_iter=1000).fit(VOTES)
-    np.testing.assert_allclose(model.posterior_, reference.result_.model_posterior, atol=1e-4)
+    np.testing.assert_allclose(model.result_.model_posterior, reference.result_.model_posterior, atol=1e-4)
 
 
 @pytest.mark.parametrize("cls", ALL)

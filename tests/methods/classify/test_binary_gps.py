@@ -324,7 +324,7 @@ def test_the_posterior_of_an_item_hears_its_votes_once() -> None:
 
             odds += float(np.subtract(*digamma(model.result_.annotators.concentration()[annotator][::-1, label])))
             odds -= float(np.subtract(*digamma(model.result_.annotators.concentration()[annotator][::-1].sum(axis=1))))
-    assert model.posterior_[0, 1] == pytest.approx(expit(odds), abs=1e-6)
+    assert model.result_.model_posterior[0, 1] == pytest.approx(expit(odds), abs=1e-6)
 
 
 # -- settings and costs ------------------------------------------------------------------------

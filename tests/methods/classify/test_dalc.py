@@ -134,8 +134,8 @@ def bayes(prior: Any, eta: Any, votes: Annotations) -> Any:
 def test_the_posterior_is_bayes_rule(settings: dict[str, Any]) -> None:
     model = fitted(**settings)
     expected = bayes(model.predict_proba(FEATURES), model.expertise(FEATURES), VOTES)
-    np.testing.assert_allclose(model.posterior_, expected, atol=1e-9)
-    np.testing.assert_allclose(model.predict_proba(FEATURES, VOTES), expected, atol=1e-9)
+    np.testing.assert_allclose(model.result_.model_posterior, expected, atol=1e-9)
+    np.testing.assert_allclose(model.set_params(confidence="model").predict_proba(FEATURES, VOTES), expected, atol=1e-9)
 
 
 def head_of(votes: Annotations, network: nn.Module, passes: int, table: Any = FEATURES) -> ExpertiseHead:
@@ -258,7 +258,9 @@ def test_images_need_the_hidden_rows() -> None:
         fitted(images)
     model = fitted(images, reads="hidden")
     assert model.expertise(images[:5]).shape == (5, 4)
-    np.testing.assert_allclose(model.posterior_, bayes(model.predict_proba(images), model.expertise(images), VOTES), atol=1e-9)
+    np.testing.assert_allclose(
+        model.result_.model_posterior, bayes(model.predict_proba(images), model.expertise(images), VOTES), atol=1e-9
+    )
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -306,8 +306,8 @@ def test_the_posterior_is_the_classifier_times_the_votes() -> None:
     for e in range(VOTES.n_votes):
         expected[VOTES.item[e]] *= model.confusion_[VOTES.annotator[e], :, VOTES.label[e]]
     expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.posterior_, expected, rtol=1e-6)
-    np.testing.assert_allclose(model.predict_proba(FEATURES, VOTES), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.result_.model_posterior, expected, rtol=1e-6)
+    np.testing.assert_allclose(model.set_params(confidence="model").predict_proba(FEATURES, VOTES), expected, rtol=1e-6)
 
 
 def test_annotators_never_seen_have_the_crowds_matrix() -> None:

@@ -1,4 +1,4 @@
-"""`posterior_` of the Gaussian processes is the q(z) of their bound, drawn towards the class shares of the votes."""
+"""The posterior of the Gaussian processes is the q(z) of their bound, drawn towards the class shares of the votes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_labels_are_inferred_under_the_expected_log_likelihood(name: str, class_
     rows = digamma(beta) - digamma(beta.sum(axis=1, keepdims=True))
     np.add.at(scores, votes.item, rows[votes.annotator, votes.label])
     q = np.exp(scores - scores.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(model.posterior_, q / q.sum(axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(model.result_.model_posterior, q / q.sum(axis=1, keepdims=True), atol=1e-6)
 
 
 @pytest.mark.parametrize("anchored", [True, False])

@@ -48,7 +48,7 @@ def test_the_posterior_is_bayes_rule_with_the_classifier_as_prior() -> None:
     joint = model.predict_proba(features)
     for item, annotator, label in zip(votes.item, votes.annotator, votes.label, strict=True):
         joint[item] *= model.confusion_[annotator, :, label]
-    np.testing.assert_allclose(model.posterior_, joint / joint.sum(axis=1, keepdims=True), atol=1e-9)
+    np.testing.assert_allclose(model.result_.model_posterior, joint / joint.sum(axis=1, keepdims=True), atol=1e-9)
     # And so on new rows.
     np.testing.assert_allclose(model.predict_proba(features, votes), model.posterior_, atol=1e-9)
 

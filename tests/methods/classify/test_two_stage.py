@@ -51,7 +51,7 @@ def test_labels_and_matrices_of_the_training_items_are_the_aggregation_s(name: s
     with quiet():
         model = TwoStage(aggregator=name).fit(FEATURES, VOTES)
         alone = make(name).fit(VOTES)
-    np.testing.assert_allclose(model.posterior_, alone.result_.model_posterior, atol=1e-9)
+    np.testing.assert_allclose(model.result_.model_posterior, alone.result_.model_posterior, atol=1e-9)
     np.testing.assert_allclose(model.confusion_, alone.confusion_, atol=1e-9)
     np.testing.assert_allclose(model.prior_, alone.prior_, atol=0.02)
     assert model.score(FEATURES, TRUTH) > 0.85
@@ -73,7 +73,9 @@ def test_methods_that_only_count_votes_get_counted_matrices_and_so_a_likelihood(
 def test_an_aggregator_may_come_with_settings_and_stays_as_it_was() -> None:
     mine = DawidSkene(smoothing=2.0)
     model = TwoStage(aggregator=mine).fit(FEATURES, VOTES)
-    np.testing.assert_allclose(model.posterior_, DawidSkene(smoothing=2.0).fit(VOTES).result_.model_posterior, atol=1e-9)
+    np.testing.assert_allclose(
+        model.result_.model_posterior, DawidSkene(smoothing=2.0).fit(VOTES).result_.model_posterior, atol=1e-9
+    )
     assert not hasattr(mine, "result_")
     copy = clone(TwoStage(aggregator=mine, classifier=GaussianNB()))
     assert copy.get_params()["aggregator__smoothing"] == 2.0
@@ -188,7 +190,7 @@ def test_the_second_stage_may_be_a_network() -> None:
 
     model = TwoStage(classifier="network").fit(FEATURES, VOTES)
     assert model.score(FEATURES, TRUTH) > 0.85
-    np.testing.assert_allclose(model.posterior_, DawidSkene().fit(VOTES).result_.model_posterior, atol=1e-9)
+    np.testing.assert_allclose(model.result_.model_posterior, DawidSkene().fit(VOTES).result_.model_posterior, atol=1e-9)
     own = TwoStage(classifier=SoftNetwork(network="linear", epochs=30, learning_rate=0.05)).fit(FEATURES, VOTES)
     assert own.score(FEATURES, TRUTH) > 0.85
     assert own.get_params()["classifier__epochs"] == 30

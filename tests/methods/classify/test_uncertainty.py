@@ -174,7 +174,7 @@ def test_the_posterior_of_an_ensemble_rests_on_its_mean() -> None:
     expected = answers(model).mean(axis=0)
     for e in range(VOTES.n_votes):
         expected[VOTES.item[e]] *= model.confusion_[VOTES.annotator[e], :, VOTES.label[e]]
-    np.testing.assert_allclose(model.posterior_, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(model.result_.model_posterior, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

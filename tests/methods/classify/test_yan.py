@@ -91,7 +91,7 @@ def test_the_posterior_is_bayes_rule() -> None:
     for item, annotator, label in zip(votes.item, votes.annotator, votes.label, strict=True):
         right = eta[item, annotator]
         joint[item] *= np.where(np.arange(3) == label, right, (1 - right) / 2)
-    np.testing.assert_allclose(model.posterior_, joint / joint.sum(axis=1, keepdims=True), atol=1e-9)
+    np.testing.assert_allclose(model.result_.model_posterior, joint / joint.sum(axis=1, keepdims=True), atol=1e-9)
 
 
 def test_adversaries_are_less_reliable_than_a_coin() -> None:

@@ -11,6 +11,7 @@ from tests.trust.audit.crowds import crowd, filled
 
 from crowdwise.errors import InputError, SettingError
 from crowdwise.trust.audit import certify, draw
+from crowdwise.trust.audit.checks import to_fill
 
 
 def test_draws_are_the_same_for_the_same_seed_and_differ_for_others() -> None:
@@ -138,3 +139,11 @@ def test_a_pandas_table_and_integer_ids_serve_as_well() -> None:
     truth = [gold[result.votes.items[item]] for item in table["item"]]
     found = certify(numbers, pandas.DataFrame(table.with_columns(pl.Series("true label", truth)).to_dict(as_series=False)))
     assert found.facts()["n_checked"] == 20
+
+
+def test_a_table_to_fill_has_these_items_and_no_labels() -> None:
+    result, _ = crowd()
+    table = to_fill(result.votes, np.array([3, 1]))
+    assert table["item"].to_list() == result.votes.items[[3, 1]].tolist()
+    assert table.schema["true label"] == pl.String
+    assert table["true label"].null_count() == 2

@@ -205,7 +205,7 @@ def test_classifiers_are_measured_by_the_labels_they_recover() -> None:
     rows, ids = np.vstack([X[order], X[:2]]), [*campaign.votes.items[order].tolist(), "new-1", "new-2"]
     model = Raykar().fit(rows, campaign.votes, items=ids)
     posterior = np.empty((60, 3))
-    posterior[order] = model.result_.model_posterior[:60]
+    posterior[order] = model.posterior_[:60]
     table = compare(campaign.votes, campaign.gold, ["majority", "raykar"], features=rows, items=ids, folds=3)
     assert table["error"].to_list() == [None, None]
     assert table["accuracy"][1] == accuracy(posterior, campaign.truth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.trust.judges.families import Families, by_name, decided, one_vote_each
+from crowdwise.trust.judges.families import Families, by_code, by_name, decided, one_vote_each
 
 
 def votes_of(names: list[str]) -> Annotations:
@@ -54,3 +54,15 @@ def test_votes_that_are_evenly_split_decide_nothing() -> None:
     ]
     plain = votes_of(["a"])
     assert decided(plain) is plain
+
+
+def test_families_of_a_code_are_numbered_and_fused_with_their_gold() -> None:
+    votes = Annotations.from_arrays(["i", "i", "i"], ["a", "b", "c"], ["x", "x", "y"]).with_gold({"i": "y"})
+    known = by_code(votes.annotators, np.array([0, 0, -1]))
+    assert known == {"a": "family 1", "b": "family 1"}
+    who = Families.of(votes, known, ["c"])
+    assert who.people(votes) == ["c"]
+    fused = who.fused(votes)
+    assert fused.annotators.tolist() == ["c", "family 1"]
+    assert fused.gold_labels() == votes.gold_labels()
+    assert Families.of(votes, {}).fused(votes) is votes

@@ -19,9 +19,10 @@ from crowdwise.errors import InputError, NotFittedError
 from crowdwise.estimator.aggregator import ResultViews
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.estimator import Estimator, check_tables
+from crowdwise.estimator.judgement import exponent_of, vote_mass
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import check_folder
-from crowdwise.kernels.numerics import best_class
+from crowdwise.kernels.numerics import best_class, tempered
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.classify.align import aligned_votes, labels_of, n_rows_of, votes_on_rows, warn_of_unseen
 from crowdwise.methods.classify.features import checked_features
@@ -162,7 +163,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         posterior = np.zeros((votes.n_items, votes.n_classes))
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         done.annotators.infer(votes, log_prior, known, posterior)
-        self.result_ = Result(
+        self.result_ = Result.of_fit(
             method=self.name,
             settings=self.kept_settings(),
             seed=getattr(self, "random_state", None),
@@ -186,25 +187,36 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         """Class probabilities of new rows, [N, K]; with votes on them, the posterior given both.
 
         Row n of X is item n of `votes`; of a stream with ids, votes go to the row with their id. Annotators never seen
-        in the fit get the population's model.
+        in the fit get the population's model. Given votes, it is as sure as the setting `confidence` says; without, it is
+        what the classifier says: experience with crowds is about votes.
         """
+        posterior, votes = self._infer(X, votes)
+        if votes is None or self.confidence == "model":
+            return posterior
+        result = self._fitted()
+        exponent = exponent_of(result.method, result.votes.anonymous)
+        return tempered(posterior, np.maximum(vote_mass(votes), 1) ** exponent)
+
+    def _infer(self, X: Any, votes: Any) -> tuple[Floats, Annotations | None]:
+        """Class probabilities of rows by the model, [N, K], and their votes where there are any."""
         result = self._fitted()
         features = checked_features(self, X, fitting=False, images=self.takes_images)
         log_prob = self.model_.log_prob(features)
         if votes is None:
-            return np.exp(log_prob)
+            return np.exp(log_prob), None
         votes = votes_on_rows(votes, result.votes, features)
         if votes.n_items != len(log_prob):
             raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
         who = positions(votes.annotators, result.votes.annotators)
         posterior = np.zeros((votes.n_items, votes.n_classes))
         self._annotators_on(features, who).infer(votes, self._prior(votes, log_prob), np.empty(0, np.int16), posterior)
-        return posterior
+        return posterior, votes
 
     def predict(self, X: Any, votes: Any = None) -> Array:
         """Labels of new rows, [N]; with votes on them, from both."""
-        proba = self.predict_proba(X, votes)
-        return np.asarray(self.classes_[best_class(proba, self._fitted().class_prior)])
+        # By the model: tempering keeps the order of classes but may bring them closer than a tie.
+        posterior = self._infer(X, votes)[0]
+        return np.asarray(self.classes_[best_class(posterior, self._fitted().class_prior)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy for one label per row, one-hot or not; for votes, the mean log-probability of a vote, which needs no truth.

@@ -14,7 +14,7 @@ from crowdwise.errors import InputError
 from crowdwise.io.features import Features
 from crowdwise.kernels.numerics import best_class
 
-__all__ = ["as_trained", "disagreement", "prediction_frame", "probabilities", "taken_by"]
+__all__ = ["as_trained", "disagreement", "prediction_frame", "predictions", "probabilities", "taken_by"]
 
 # Rows of a memory-mapped array that are predicted together.
 _CHUNK = 65_536
@@ -77,6 +77,11 @@ def prediction_frame(estimator: Any, rows: Features, probabilities: Any, votes: 
     if votes is not None:
         columns["n_votes"] = votes.votes_per_item
     return pl.DataFrame(columns | {f"p({name})": probabilities[:, k] for k, name in enumerate(estimator.classes_)})
+
+
+def predictions(estimator: Any, rows: Features) -> pl.DataFrame:
+    """The table of predictions of rows as they were read, without votes."""
+    return prediction_frame(estimator, rows, probabilities(estimator, as_trained(estimator, rows)[0], None), None)
 
 
 def _in_parts(estimator: Any, X: Any, answer: Callable[[Any, slice], Any]) -> Any:

@@ -6,6 +6,7 @@ devices) is shared and set here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from crowdwise.engines.gradient.optimisers import OPTIMISERS, SCHEDULERS
 from crowdwise.engines.gradient.plan import History, Plan
 from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.stopping import even_size, most_epochs, patient_epochs, warm_epochs
+from crowdwise.engines.gradient.threads import threads_for
 from crowdwise.engines.gradient.trainer import Trainer
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
@@ -150,6 +152,16 @@ class TrainedClassifier(CrowdClassifier):
     def _optimiser(self, network: nn.Module, head: Head) -> Any:
         """A name, or a function from parameter groups to an optimiser."""
         return self.optimizer
+
+    def _fit_to(self, features: Any, votes: Annotations, progress: Progress | None) -> None:
+        with threads_for(self._numbers_per_step(features)):
+            super()._fit_to(features, votes, progress)
+
+    def _numbers_per_step(self, features: Any) -> float:
+        """What a step reads of a table; beyond all bounds where rows are no table or the network is the user's."""
+        shape: tuple[int, ...] = getattr(features, "shape", ())
+        own = any(not isinstance(getattr(self, name, None), str | None) for name in ("network", "feature_map"))
+        return math.inf if own or len(shape) != 2 else min(self.batch_size, shape[0]) * shape[1]
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         return self._train(features, votes, progress)

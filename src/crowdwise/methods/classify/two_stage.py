@@ -4,7 +4,7 @@
     stage 2    max over theta of  sum_n sum_k q_nk log f_theta(x_n)_k
 
 The classifier never sees a vote and the aggregation never sees a feature; every other method here asks what is gained by
-doing both at once. `posterior_` is the aggregation's, too, except for items without votes. With votes on new rows,
+doing both at once. Labels are the aggregation's, too, except for items without votes. With votes on new rows,
 `predict_proba(X, votes)` does combine classifier and annotators.
 """
 

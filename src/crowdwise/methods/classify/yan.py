@@ -40,7 +40,7 @@ from crowdwise.parts.annotators.reliability import ItemReliability
 from crowdwise.parts.priors.logistic import LogisticPrior
 from crowdwise.parts.priors.scaling import principal_axes
 
-__all__ = ["Yan", "YanModel"]
+__all__ = ["Yan", "YanModel", "component_projection"]
 
 
 @storable
@@ -89,10 +89,10 @@ class Yan(CrowdClassifier):
         start = start_posterior(votes, self.init)[taught]
         some, fewer = features[taught], votes.take_items(taught)
         prior = LogisticPrior.start(some, votes.n_classes, l2=self.l2, steps=self.steps)
-        projection = _projection(prior, self.dimensions)
+        model = self._unfitted(prior, some)
+        rows = model.project(some)
         # As many units of penalty as components: from item to item, log-odds then differ by about one from the crowd's.
-        strength = projection.shape[1] if self.reliability_l2 is None else self.reliability_l2
-        rows = np.asarray(some @ projection[:-1] + projection[-1])
+        strength = rows.shape[1] if self.reliability_l2 is None else self.reliability_l2
         annotators = ItemReliability.start(rows, votes.n_annotators, votes.n_classes, l2=float(strength))
         known = np.empty(0, np.int16) if fewer.gold is None else fewer.gold
         fit = best_of(
@@ -101,10 +101,14 @@ class Yan(CrowdClassifier):
             ),
             [start],
         )
-        model = YanModel(fit.prior.raw_weights, projection)
+        model = replace(model, weights=fit.prior.raw_weights)
         # The items without votes have features, too.
         everyone = replace(fit.annotators, features=model.project(features))
         return Learned(model, everyone, fit.trace, fit.n_iter, fit.converged)
+
+    def _unfitted(self, prior: LogisticPrior, features: Any) -> YanModel:
+        """The model before EM: what reliability depends on is found in the features alone."""
+        return YanModel(prior.raw_weights, component_projection(prior, self.dimensions))
 
     def reliability(self, X: Any, annotators: Sequence[Any] | None = None) -> Floats:
         """Probability that each annotator labels each row right, [N, A'].
@@ -128,6 +132,9 @@ class Yan(CrowdClassifier):
             model = model.aligned(positions(ids, result.votes.annotators), np.empty(0, np.int64))
         return model.reliability(rows)
 
+    #: The name by which policies ask, as of `dalc`.
+    expertise = reliability
+
     def _annotators_on(self, features: Any, who: Integers) -> ItemReliability:
         """The annotators' part for new rows: reliability follows the rows' own features."""
         model: ItemReliability = self._fitted().annotators
@@ -138,7 +145,7 @@ class Yan(CrowdClassifier):
         return self.model_.project(features)
 
 
-def _projection(prior: LogisticPrior, dimensions: int) -> Floats:
+def component_projection(prior: LogisticPrior, dimensions: int) -> Floats:
     """From features as given to principal components of unit variance, [D + 1, d]."""
     axes, variance, mean = principal_axes(prior.table, dimensions)
     kept = variance > 1e-10 * max(float(variance[0]), 1e-300)

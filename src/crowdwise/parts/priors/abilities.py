@@ -41,6 +41,7 @@ __all__ = [
     "ability_prior",
     "dirichlet_rows",
     "expand_accuracy",
+    "named_prior",
     "node_rules",
 ]
 
@@ -92,7 +93,7 @@ def ability_prior(annotator_prior: Any, weights: Any, n_classes: int) -> Ability
     if isinstance(annotator_prior, str):
         if weights is not None:
             raise SettingError(f"annotator_weights belong to draws in annotator_prior; there it says {annotator_prior!r}")
-        prior = _named(annotator_prior, n_classes)
+        prior = named_prior(annotator_prior, n_classes)
         if n_classes > 1 and prior.accuracy <= 1 / n_classes:
             warnings.warn(
                 f"annotator_prior {annotator_prior!r} expects annotators to be right with probability {prior.accuracy:.2g}, no "
@@ -239,7 +240,8 @@ def _from_uniforms(prior: AbilityPrior, uniform: Floats, n_classes: int) -> Floa
     return np.where(total > 0, gamma / np.where(total > 0, total, 1.0), np.eye(n_classes))
 
 
-def _named(text: str, n_classes: int) -> AbilityPrior:
+def named_prior(text: str, n_classes: int) -> AbilityPrior:
+    """The prior that a text names; what it means for votes is not looked at."""
     kind, _, rest = text.partition(":")
     kind = "dirichlet" if kind == "dir" else kind
     try:

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import Where, as_text, codes_of, series_of, tidy, to_polars
+from crowdwise.data.gold import TRUE_LABEL, UNCLEAR
 from crowdwise.errors import CrowdwiseError, InputError, SettingError, did_you_mean, listed
 from crowdwise.estimator.outcome import Result
 from crowdwise.io.source import open_source
 from crowdwise.kernels.types import Flags, Integers
-from crowdwise.trust.audit.plan import DESIGN, DRAW, TRUE_LABEL, Plan, parse_design, plan_of
+from crowdwise.trust.audit.plan import DESIGN, DRAW, Plan, parse_design, plan_of
 
-__all__ = ["UNCLEAR", "CheckTable", "Checks", "check_unfilled", "checks_of", "read_checks"]
+__all__ = ["CheckTable", "Checks", "check_unfilled", "checks_of", "read_checks", "to_fill"]
 
-UNCLEAR = "?"
 _BLANK, _UNCLEAR = -1, -2
 
 
@@ -99,6 +100,11 @@ def read_checks(source: Any) -> CheckTable:
         row = int(np.flatnonzero((frame[DESIGN].fill_null("") != designs[0]).to_numpy())[0])
         raise InputError(f"{where.row(row)}: drawn otherwise than the rows before; give one table per audit")
     return CheckTable(frame, where, *parsed)
+
+
+def to_fill(votes: Annotations, items: Integers) -> pl.DataFrame:
+    """A table of these items, by position, in which somebody writes their true labels."""
+    return pl.DataFrame({"item": series_of(votes.items)[items], TRUE_LABEL: pl.Series([None] * len(items), dtype=pl.String)})
 
 
 def check_unfilled(path: Path, instead: str = "certify it with --checked, add draws with --more") -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of
+from crowdwise.data.gold import TRUE_LABEL
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Integers
 from crowdwise.trust.audit.checks import checks_of
-from crowdwise.trust.audit.plan import DESIGN, DRAW, TRUE_LABEL, Plan, plan_of
+from crowdwise.trust.audit.plan import DESIGN, DRAW, Plan, plan_of
 
 __all__ = ["Draw", "draw"]
 

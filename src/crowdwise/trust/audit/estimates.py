@@ -14,7 +14,7 @@ import numpy as np
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.audit.bets import start_bets
 
-__all__ = ["Estimate", "estimate_right", "wrong_interval"]
+__all__ = ["Estimate", "estimate_right", "most_wrong", "wrong_interval"]
 
 _POINTS = 17
 
@@ -63,6 +63,11 @@ def wrong_interval(
     least = n_items - _largest_possible(size, weight, 1 - error, stratum, right, bound)
     # Both hold with probability 1 - alpha; should they contradict each other, all that is sure is what was seen.
     return (least, most) if least <= most else (int((~right).sum()), n_items - int(right.sum()))
+
+
+def most_wrong(size: Integers, weight: Floats, error: Floats, stratum: Integers, wrong: Flags, *, alpha: float = 0.05) -> int:
+    """Most wrong labels that the draws leave possible: more than these with probability alpha at most, at any look."""
+    return _largest_possible(size, weight, error, stratum, np.asarray(wrong, bool), -np.log(alpha))
 
 
 def _largest_possible(size: Integers, weight: Floats, error: Floats, stratum: Integers, hit: Flags, bound: float) -> int:

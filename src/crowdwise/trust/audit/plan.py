@@ -13,10 +13,10 @@ from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.audit.strata import Strata, drawing_order, drawing_weights, strata_of
 
-__all__ = ["DESIGN", "DRAW", "TRUE_LABEL", "Plan", "parse_design", "plan_of"]
+__all__ = ["DESIGN", "DRAW", "Plan", "parse_design", "plan_of"]
 
 # Columns of a table of drawn items.
-TRUE_LABEL, DRAW, DESIGN = "true label", "draw", "design"
+DRAW, DESIGN = "draw", "design"
 
 
 @dataclass(frozen=True, eq=False)

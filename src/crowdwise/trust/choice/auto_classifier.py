@@ -23,7 +23,7 @@ from crowdwise.errors import DataWarning
 from crowdwise.estimator.estimator import check_settings, check_tables, random_state_setting, setting
 from crowdwise.estimator.registry import make_classifier
 from crowdwise.kernels.numerics import generator
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.base import CrowdClassifier
 from crowdwise.methods.classify.features import checked_features
@@ -146,8 +146,8 @@ class AutoClassifier(Chooses, CrowdClassifier):
         return decide(rows, items, standard_errors=self.standard_errors, does="labels new items", per="vote")
 
     def _made(self, candidate: Candidate) -> CrowdClassifier:
-        """A candidate with its settings and this estimator's seed."""
-        made: CrowdClassifier = make_classifier(candidate.method, **candidate.settings)
+        """A candidate with its settings, and this estimator's seed and confidence."""
+        made: CrowdClassifier = make_classifier(candidate.method, **candidate.settings).set_params(confidence=self.confidence)
         if "random_state" in made.get_params(deep=False):
             made.set_params(random_state=self.random_state)
         return made
@@ -157,6 +157,10 @@ class AutoClassifier(Chooses, CrowdClassifier):
     def predict_proba(self, X: Any, votes: Any = None) -> Floats:
         """As the chosen classifier does."""
         return self._estimator().predict_proba(X, votes)
+
+    def predict(self, X: Any, votes: Any = None) -> Array:
+        """As the chosen classifier does."""
+        return self._estimator().predict(X, votes)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """As the chosen classifier does."""

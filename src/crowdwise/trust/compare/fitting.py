@@ -135,7 +135,8 @@ def _fit(estimator: Any, task: Task, votes: Annotations) -> Result:
     ids = votes.n_items + np.arange(X.shape[0] if hasattr(X, "shape") else len(X))
     ids[task.row] = np.arange(votes.n_items)
     result = fresh.fit(X, votes, items=ids).result_
-    return replace(result, votes=votes, posterior=result.posterior[task.row])
+    believed, inferred = result.posterior[task.row], result.model_posterior[task.row]
+    return replace(result, votes=votes, posterior=believed, inferred=inferred)
 
 
 def _reads_features(estimator: Any) -> bool:

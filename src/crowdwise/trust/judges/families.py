@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.meetings import answers_of
 from crowdwise.kernels.types import Integers
+from crowdwise.trust.crowd.fusion import fused
 
-__all__ = ["PEOPLE", "Families", "by_name", "decided", "one_vote_each"]
+__all__ = ["PEOPLE", "Families", "by_code", "by_name", "decided", "one_vote_each"]
 
 # Families that are people where nobody says who is.
 PEOPLE = ("people", "human", "humans")
@@ -48,6 +49,15 @@ class Families:
             code[a] = known.setdefault(key, len(known))
         return cls(code, name, person)
 
+    def people(self, votes: Annotations) -> list[str]:
+        """Names of the people."""
+        return [str(name) for name, is_person in zip(votes.annotators, self.person, strict=True) if is_person]
+
+    def fused(self, votes: Annotations) -> Annotations:
+        """The votes in which every family is one annotator, with their gold."""
+        code = self.fused_code
+        return votes if code.max(initial=-1) < 0 else replace(fused(votes, code, self.fused_names), gold=votes.gold)
+
     @property
     def n_voices(self) -> int:
         """How many err independently of each other: families, and annotators without one."""
@@ -73,6 +83,11 @@ def by_name(annotators: Iterable[Any], mark: str) -> dict[str, str]:
     """Annotator -> what stands before the mark: model/prompt/0.7 is of the family "model". Others have no family."""
     names = [str(name) for name in annotators]
     return {name: name.partition(mark)[0].strip() for name in names if mark in name}
+
+
+def by_code(annotators: Iterable[Any], code: Integers) -> dict[str, str]:
+    """Annotator -> family 1, family 2, ... of this code, [A]; those of code -1 have no family."""
+    return {str(name): f"family {int(j) + 1}" for name, j in zip(annotators, code, strict=True) if j >= 0}
 
 
 def one_vote_each(votes: Annotations) -> Annotations:

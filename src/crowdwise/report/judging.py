@@ -1,0 +1,69 @@
+"""Which judges belong together and what their votes cost, as files and names say it; what is lost goes into notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.errors import SettingError
+from crowdwise.io.verdicts import Verdicts
+from crowdwise.kernels.types import Floats
+from crowdwise.report.text import count, some
+from crowdwise.trust.judges.families import PEOPLE, Families, by_name
+
+__all__ = ["families_by_name", "families_by_table", "prices_of", "verdict_lines", "with_people"]
+
+
+def families_by_table(votes: Annotations, known: Mapping[str, str], path: Path, notes: list[str]) -> Mapping[str, str]:
+    """Annotator -> family, as a table has it; one that names nobody of these votes is refused."""
+    present = {str(name) for name in votes.annotators}
+    if not present & set(known):
+        raise SettingError(f"--families: {path} names no annotator of these votes, such as {some(sorted(present), 3)}")
+    absent = sorted(set(known) - present)
+    if absent:
+        notes.append(f"{count(len(absent), 'name')} of {path} gave no votes: {some(absent, 5)}")
+    return known
+
+
+def families_by_name(votes: Annotations, mark: str, notes: list[str]) -> Mapping[str, str]:
+    """Annotator -> family, what stands in names before the mark."""
+    known = by_name(votes.annotators, mark)
+    if not known:
+        notes.append(f"no name of a judge has a {mark!r}, so everybody stands alone")
+    return known
+
+
+def with_people(votes: Annotations, known: Mapping[str, str], people: Sequence[str] | None) -> Families:
+    """The families, and who is a person: names of annotators or of families, which must exist where they are given."""
+    present = {str(name) for name in votes.annotators}
+    lost = [name for name in people or () if name not in known.values() and name not in present]
+    if lost:
+        raise SettingError(f"--people: nobody, and no family, is called {lost[0]!r}")
+    return Families.of(votes, known, people or PEOPLE)
+
+
+def prices_of(
+    votes: Annotations, who: Families, known: Mapping[str, float], path: Path | None, notes: list[str]
+) -> Floats | None:
+    """The price of a vote of everybody, [A], by name or by family; None where there are no prices.
+
+    A table at `path` that names nobody of these votes is refused.
+    """
+    names = [str(name) for name in votes.annotators]
+    price = np.array([known.get(name, known.get(family, np.nan)) for name, family in zip(names, who.name, strict=True)])
+    lost = [name for name, one, person in zip(names, price, who.person, strict=True) if np.isnan(one) and not person]
+    if path is not None and len(lost) == len(names):
+        raise SettingError(f"--prices: {path} names no annotator of these votes, such as {some(names, 3)}")
+    if known and lost:
+        notes.append(f"no price is known of {some(lost, 5)}: panels are compared without prices")
+    return price if np.isfinite(price).any() else None
+
+
+def verdict_lines(pairs: Verdicts) -> list[str]:
+    """What was left out of a file of verdicts, and what it does not say."""
+    dropped = f"dropped {count(pairs.n_missing, 'row')} without a verdict"
+    nameless = "no column names the question, so that pairs are compared over all of them"
+    return [dropped] * (pairs.n_missing > 0) + [nameless] * (pairs.question is None)
