@@ -155,15 +155,16 @@ def crowds() -> dict[str, tuple[np.ndarray, Any]]:
 
 
 CROWDS = crowds()
+CHOSEN = ("one label per row", "half the items without votes", "a class without votes", "one item per class", "two items")
 
 
 @method
 def test_odd_crowds_give_sound_fits(name: str) -> None:
-    # The choice of a likelihood is one function, which svgpcr lets choose.
-    settings = {} if name == "svgpcr" else given(name)
     for case, (features, votes) in CROWDS.items():
+        # What is chosen by held-out votes is one function, and half of the crowds are odd to it: svgpcr lets it choose there.
+        chosen = name == "svgpcr" and case in CHOSEN
         try:
-            is_sound(fit(name, features, votes, epochs=2, warmup=1, **settings), features)
+            is_sound(fit(name, features, votes, epochs=2, warmup=1, **({} if chosen else given(name))), features)
         except Exception as problem:
             raise AssertionError(f"{case}: {problem!r}") from problem
 

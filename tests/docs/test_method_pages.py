@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crowdwise.cli import app
+from crowdwise.engines.gradient import stopping
 from crowdwise.estimator.registry import METHODS
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "methods"
@@ -64,6 +65,8 @@ def test_pages_link_to_the_class_on_the_page_of_the_api() -> None:
 @every_example
 def test_the_example_of_a_page_runs_and_is_right(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # A tenth of the steps that networks take on small sets is enough for classes so far apart.
+    monkeypatch.setattr(stopping, "_STEPS", 100)
     names: dict[str, Any] = {"__name__": "__main__"}
     printed = io.StringIO()
     with redirect_stdout(printed):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,9 @@ import crowdwise
 from crowdwise.cli import app
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
 from crowdwise.estimator.registry import make_classifier
+from crowdwise.scale import training_ray
 from crowdwise.scale.cluster import connect
-from crowdwise.scale.training import Torchrun, _said, worker_environment
+from crowdwise.scale.training import Torchrun, _said, prepared, worker_environment
 from crowdwise.scale.training_files import read_data, read_task, write_estimator, write_task
 from crowdwise.scale.training_outcome import Listener, raise_problem, reporter, write_problem
 from crowdwise.scale.training_ray import RayTrain
@@ -105,11 +107,18 @@ def test_two_workers_of_ray_train_what_one_process_trains_and_lambdas_travel() -
     assert heard[:5] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("ray_here")
-def test_an_error_in_a_worker_of_ray_is_the_error_of_the_fit() -> None:
+def test_an_error_in_a_worker_of_ray_is_the_error_of_the_fit(tmp_path: Path) -> None:
+    """What a worker runs and who waits for it, in one process: another group of workers would take half a minute."""
+    pytest.importorskip("ray.train")
+    features, votes = prepared(made("ccem"), X, VOTES, None, None)
+    write_task(features, votes, tmp_path, same_machine=True)
+
+    class Here(RayTrain):
+        def _trainer(self, estimator: Any, folder: Path) -> Any:
+            return SimpleNamespace(fit=lambda: training_ray._work({"estimator": estimator, "folder": str(folder)}))
+
     with pytest.raises(SettingError, match="validation must be below 1"):
-        made("ccem", validation=1.0).fit(X, VOTES, engine=RayTrain(1))
+        Here(1)._run(made("ccem", validation=1.0), tmp_path, Listener(tmp_path, None), 0.0)
 
 
 # -- what goes wrong -----------------------------------------------------------------------------
