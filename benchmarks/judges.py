@@ -98,7 +98,7 @@ class Drawn:
         own = np.stack([matrix(right) for right in self.right_a])
         # Hard items are a world of their own, whose true panels are not enumerated.
         easy = np.concatenate([np.full(k, 1 / k), np.zeros(k)])
-        return JudgeModel(easy, family, self.copies, np.tile(shared, (1, 2, 1)), np.tile(own, (1, 2, 1)))
+        return JudgeModel.in_families(easy, family, self.copies, np.tile(shared, (1, 2, 1)), np.tile(own, (1, 2, 1)))
 
 
 WORLDS = {

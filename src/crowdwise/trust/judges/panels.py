@@ -23,9 +23,10 @@ from math import lgamma
 
 import numpy as np
 
+from crowdwise.data.meetings import SingleAnswers
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.trust.judges.cells import log_sum
+from crowdwise.trust.judges.cells import Cells, log_sum
 from crowdwise.trust.judges.model import JudgeModel
 from crowdwise.trust.judges.resampling import Resamples, drawn
 
@@ -177,15 +178,16 @@ class Panels:
 
     def log_joint(self, members: tuple[int, ...], answers: Integers) -> Floats:
         """log P(k, answers) of every row of answers of these judges, [P, K]."""
-        model = self.model
-        log_ps = np.repeat(log_floored(model.prior_s)[None], len(answers), axis=0)
-        for f in np.unique(model.family[list(members)]):
-            log_psc = np.repeat(log_floored(model.shared_fsc[f])[None], len(answers), axis=0)
-            for a, said in zip(members, answers.T, strict=True):
-                if model.family[a] == f:
-                    same, own_ps = np.arange(model.n_classes) == said[:, None], model.own_asl[a].T[said]
-                    log_psc += log_floored(model.lam_a[a] * same[:, None, :] + (1 - model.lam_a[a]) * own_ps[:, :, None])
-            log_ps += log_sum(log_psc)
+        model, size = self.model.of(np.array(members, np.int64)), len(members)
+        given = SingleAnswers(
+            np.repeat(np.arange(len(answers)), size),
+            np.tile(np.arange(size), len(answers)),
+            np.eye(model.n_classes)[answers.ravel()],
+            size,
+            np.ones(answers.size),
+        )
+        cells = Cells.of(given, model.codes, len(answers))
+        log_ps = model.scores(cells, model.upward(cells).log_ms)
         return np.logaddexp(log_ps[:, : model.n_classes], log_ps[:, model.n_classes :])
 
 
