@@ -49,7 +49,6 @@ def test_edges_that_mean_nothing_are_left_aside(run: Run, smooth: Path) -> None:
         (["-m", "graph-dawid-skene"], "needs the edges between items: crowdwise aggregate VOTES --edges edges.csv"),
         (["--edges", "edges.csv", "-m", "mace"], "mace takes no edges"),
         (["--edges", "edges.csv", "--type", "ordinal"], "does not go with this --type"),
-        (["--edges", "edges.csv", "--engine", "ray", "-o", "labels"], "which only --engine local has"),
         (["--edges", "none.csv"], "none.csv"),
     ],
 )

@@ -152,7 +152,7 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
     check_target(options.output)
     estimator: Any = fitting.build(method, edges=options.edges is not None)
-    check_method(estimator, name == "local")
+    check_method(estimator)
     edges = None
     if options.edges is not None:
         edges = fitting.read_edges(options.edges, lambda names: _items_named(options.votes, read, names))
