@@ -62,8 +62,11 @@ def panel_lines(found: Findings, target: float) -> Iterator[str]:
         if not row["panel"].startswith("best") or row["panel"] == "best 3":
             yield panel_line(row)
     named = found.panels["panel"].to_list()
-    if named and not {f"cheapest for {target:g}", f"fewest for {target:g}"} & set(named):
+    aimed = [row for row in found.panels.iter_rows(named=True) if f" for {target:g}" in row["panel"] and not row["n_people"]]
+    if named and not aimed:
         yield f"no panel of these judges alone is expected to reach {target:g}"
+    elif all(row["accuracy_low"] is not None and row["accuracy_low"] < target for row in aimed):
+        yield f"no panel of these judges alone reaches {target:g} nine times in ten"
     if named:
         yield (
             "expected of judges who err independently between families, given the class and how hard an item is; to measure "
@@ -76,8 +79,8 @@ def panel_line(row: dict[str, Any]) -> str:
     people = f" and {count(row['n_people'], 'person')}" if row["n_people"] else ""
     names = row["judges"].split(", ")
     who = f" ({some(names, 4)}{_more(names, 4)}{people})" if row["panel"] != "all judges" else ""
-    give = "" if row["accuracy_sd"] is None else f" ± {1.96 * row['accuracy_sd']:.3f}"
-    said = f"{row['panel']}{who}: expected accuracy {row['accuracy']:.3f}{give}"
+    least = "" if row["accuracy_low"] is None else f", nine times in ten at least {row['accuracy_low']:.3f}"
+    said = f"{row['panel']}{who}: expected accuracy {row['accuracy']:.3f}{least}"
     if row["price"] is not None:
         said += f", {row['price']:.4g} per label"
     if row["human_votes"] is not None:

@@ -54,8 +54,8 @@ class Findings:
         A row per annotator: family, model where families have groups within them, person, n_votes, accuracy with its 95 %
         interval, bits alone, bits added to all others and those of the whole model and family, price.
     panels : frame
-        A row per panel: what it is, its judges, n_judges, people, price of a label, accuracy, accuracy_sd, human_votes, and
-        the share that is right of items with a known label.
+        A row per panel: what it is, its judges, n_judges, people, price of a label, accuracy, accuracy_sd, accuracy_low, which
+        it is at least nine times in ten, human_votes, and the share that is right of items with a known label.
     people : [K, K] or None
         The confusion matrix by which human votes are counted.
     """
@@ -192,6 +192,7 @@ def _panels(
             "price": panel.price if priced else None,
             "accuracy": panel.accuracy,
             "accuracy_sd": None if np.isnan(panel.sd) else panel.sd,
+            "accuracy_low": None if np.isnan(panel.low) else panel.low,
             "human_votes": None if people is None else in_human_votes(panel.accuracy, model.prior_k, people),
             "right_on_gold": None if persons else _measured(model, votes, members, known),
         }
@@ -202,8 +203,12 @@ def _panels(
     if priced and len(judges) > 3:
         yield row("cheapest 3", panels.panel(np.argsort(panels.price, kind="stable")[:3].tolist()))
     found = panels.cheapest(target)
+    what = f"cheapest for {target:g}" if priced else f"fewest for {target:g}"
     if found is not None:
-        yield row(f"cheapest for {target:g}" if priced else f"fewest for {target:g}", found)
+        yield row(what, found)
+        surely = panels.cheapest(target, sure=True)
+        if surely is not None and surely.members != found.members:
+            yield row(f"{what} nine times in ten", surely)
     if price is None or not priced or people is None or votes.soft:
         return
     if np.isfinite(price[families.person]).any():
@@ -233,5 +238,5 @@ def _measured(model: JudgeModel, votes: Annotations, members: Integers, known: I
 
 def _panel_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     kinds: dict[str, Any] = {"panel": pl.String, "judges": pl.String, "n_judges": pl.Int64, "n_people": pl.Int64}
-    numbers = dict.fromkeys(["price", "accuracy", "accuracy_sd", "human_votes", "right_on_gold"], pl.Float64)
+    numbers = dict.fromkeys(["price", "accuracy", "accuracy_sd", "accuracy_low", "human_votes", "right_on_gold"], pl.Float64)
     return pl.DataFrame(rows, schema=kinds | numbers)
