@@ -49,7 +49,6 @@ def test_edges_that_mean_nothing_are_left_aside(run: Run, smooth: Path) -> None:
         (["-m", "graph-dawid-skene"], "needs the edges between items: crowdwise aggregate VOTES --edges edges.csv"),
         (["--edges", "edges.csv", "-m", "mace"], "mace takes no edges"),
         (["--edges", "edges.csv", "--type", "ordinal"], "does not go with this --type"),
-        (["--edges", "edges.csv", "--engine", "ray", "-o", "labels"], "which only --engine local has"),
         (["--edges", "none.csv"], "none.csv"),
     ],
 )
@@ -112,3 +111,22 @@ def test_the_command_takes_edges_out_of_core(run: Run, folder: Path) -> None:
     line = next(line for line in done.stderr.splitlines() if "standard deviations" in line)
     assert line in memory.stderr
     assert pl.read_csv(folder / "labels.csv").sort("item")["label"].equals(pl.read_csv(folder / "memory.csv")["label"])
+
+
+def test_a_first_row_that_joins_two_items_is_an_edge_out_of_core_too(run: Run, folder: Path) -> None:
+    """Two items, one vote on each, and one edge: without it, the items are as they are alone."""
+    (folder / "one.csv").write_text("item,annotator,label\nx,ann,0\n")
+    (folder / "two.csv").write_text("item,annotator,label\ny,ann,0\ny,bob,1\nz,bob,1\n")
+    (folder / "bare.csv").write_text("x,y\nz,y\n")
+    files = ("aggregate", "one.csv", "two.csv", "--set", "coupling=2", "--edges")
+    said = {}
+    for name in ("bare", "named"):
+        (folder / "named.csv").write_text("source,target\nx,y\nz,y\n")
+        done = run(*files, f"{name}.csv", "-o", f"{name}-labels.csv", "--engine", "local", "--shards", "2")
+        said[name] = "bare.csv: the first row joins two items, so it is read as an edge" in done.stderr
+    assert said == {"bare": True, "named": False}
+    assert (folder / "bare-labels.csv").read_bytes() == (folder / "named-labels.csv").read_bytes()
+    # One name that is no item: a row of names, and the other edge is all there is.
+    (folder / "bare.csv").write_text("x,other\nz,y\n")
+    done = run(*files, "bare.csv", "-o", "other.csv", "--engine", "local", "--shards", "2")
+    assert "first row" not in done.stderr

@@ -112,6 +112,53 @@ def test_models_with_prompts_in_columns(run: Run, folder: Path, truth: pl.DataFr
     assert "3 judges share errors as one family (given): mé" in done.stderr
 
 
+@pytest.fixture
+def nested(folder: Path) -> None:
+    """Write nested.csv: two models of one maker with three prompts each, three other judges, in the same three shapes."""
+    rng = np.random.default_rng(4)
+    truth = rng.integers(3, size=200)
+
+    def answer(right: float, seen: np.ndarray) -> np.ndarray:
+        return np.where(rng.random(200) < right, seen, (seen + rng.integers(1, 3, size=200)) % 3)
+
+    shared = answer(0.7, truth)
+    said = {}
+    for model in ("small", "large"):
+        seen = np.where(rng.random(200) < 0.7, shared, answer(0.8, truth))
+        said |= {("acme", model, prompt): answer(0.95, seen) for prompt in "abc"}
+    said |= {(name, "", ""): answer(0.8, truth) for name in ("bo", "cy", "di")}
+    parts = pl.DataFrame(list(said), schema=["maker", "model", "prompt"], orient="row")
+    judge = parts.select(pl.concat_str(pl.all(), separator="/").str.strip_chars_end("/")).to_series().to_list()
+    labels = np.array(["bad", "fair", "good"])[np.concatenate(list(said.values()))]
+    rows = pl.concat([parts.with_columns(judge=pl.Series(judge))[[k]] for k in range(9) for _ in range(200)])
+    rows.with_columns(item=np.tile(np.arange(200), 9), label=labels).write_csv(folder / "nested.csv")
+    table = parts.rename({"maker": "family"}).with_columns(annotator=pl.Series(judge)).filter(pl.col("model") != "")
+    table.drop("prompt").write_csv(folder / "tree.csv")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::crowdwise.errors.DataWarning")
+def test_models_within_families_by_name_columns_or_table(run: Run, folder: Path, nested: None) -> None:
+    ways = {
+        "name": ("--annotator", "judge", "--by-name", "/", "--levels", "2"),
+        "table": ("--annotator", "judge", "--families", "tree.csv"),
+        "columns": ("--parts", "maker,model,prompt", "--levels", "2"),
+    }
+    found = {}
+    for name, way in ways.items():
+        done = run("judges", "nested.csv", *FIT, *way, "--item", "item", "--label", "label", "--json")
+        assert "6 judges of 2 models share errors as one family (given): acme" in done.stderr
+        assert "small of acme as a whole adds" in done.stderr
+        told = json.loads(done.stdout)
+        found[name] = [(row["annotator"].rstrip("/"), row["accuracy"], row["model_bits_added"]) for row in told["judges"]]
+        by_judge = {row["annotator"].rstrip("/"): row for row in told["judges"]}
+        assert (by_judge["acme/small/a"]["family"], by_judge["acme/small/a"]["model"]) == ("acme", "small")
+        # A prompt adds less than its model, the model less than the family.
+        one = by_judge["acme/small/a"]
+        assert one["bits_added"] < one["model_bits_added"] < one["family_bits_added"]
+    assert found["name"] == found["table"] == found["columns"]
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
@@ -192,6 +239,9 @@ def test_pairs_show_what_judges_favour(run: Run, folder: Path) -> None:
     [
         (("--families", "families.csv", "--by-name", "/"), "three ways to say who belongs together"),
         (("--by-name", ""), "--by-name needs a mark"),
+        (("--levels", "2"), "--levels goes with --by-name or --parts"),
+        (("--levels", "2", "--families", "families.csv"), "add a column model"),
+        (("--levels", "0", "--by-name", "/"), "--levels must be at least 1"),
         (("--people", "nobody"), "--people: nobody, and no family, is called 'nobody'"),
         (("--target", "1.5"), "--target must lie between 0 and 1"),
         (("--by-name", "/", "--human-accuracy", "0.2"), "no better than guessing among 3 classes"),

@@ -11,7 +11,7 @@ import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import InputError
-from crowdwise.io.annotator_tables import read_families, read_record
+from crowdwise.io.annotator_tables import read_families, read_family_tree, read_record
 from crowdwise.io.conll import read_conll, write_conll
 from crowdwise.io.kept import read_shown
 
@@ -23,6 +23,20 @@ def test_families_by_annotator(tmp_path: Path) -> None:
     path.write_text("annotator,group\nann,a\nann,b\n")
     with pytest.raises(InputError, match="annotator 'ann' is in 'a' and in 'b'; keep one row"):
         read_families(path)
+
+
+def test_groups_within_families_by_annotator(tmp_path: Path) -> None:
+    path = tmp_path / "families.csv"
+    path.write_text("judge,prompt,Family,model\na1,p,f,a\na2,q,f,a\nb1,,,b\nc1,,g,\nd1,,,\n")
+    tree = {"a1": ("f", "a", "p"), "a2": ("f", "a", "q"), "b1": ("", "b", ""), "c1": ("g", "", "")}
+    assert read_family_tree(path) == tree
+    assert read_families(path) == {"a1": "f", "a2": "f", "c1": "g"}
+    path.write_text("judge,family,model\na1,f,a\na1,f,b\n")
+    with pytest.raises(InputError, match="annotator 'a1' is in 'f > a' and in 'f > b'; keep one row"):
+        read_family_tree(path)
+    # Where nothing else names them, models are the judges.
+    path.write_text("model,family\na,f\nb,f\n")
+    assert read_family_tree(path) == {"a": ("f",), "b": ("f",)}
 
 
 def test_a_record_has_ids_as_text_and_numbers(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from tests.scale.test_graph_shards import chains
 
+from crowdwise import GraphDawidSkene
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.engines.focus import Focus
@@ -257,6 +259,35 @@ def test_actors_that_die_while_items_stand_aside_leave_no_trace_either(
     whole = fitted("dawid-skene", votes)
     assert whole.n_iter_ == calm.n_iter_
     np.testing.assert_allclose(calm.result_.posterior, whole.result_.posterior, rtol=0, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_items_that_depend_on_each_other_on_ray(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Actors are lost before graphs are made, before the first messages, between sweeps, and before labels are written."""
+    votes, edges = chains()
+    path, settings = written(votes, tmp_path / "votes.csv"), {"edges": edges, "tol": 1e-4}
+    memory = GraphDawidSkene(**settings).fit(votes)
+    steps: list[Any] = []
+    total = RayShards.total
+
+    def struck(shards: RayShards, step: Any, *arguments: Any) -> Tally:
+        if step.__module__.endswith("potts_shards"):
+            steps.append(step)
+            if len(steps) in (1, 4, 9):
+                ray.kill(shards._hosts[len(steps) % 2].actor)
+        return total(shards, step, *arguments)
+
+    monkeypatch.setattr(RayShards, "total", struck)
+    with Ray(nodes.address, shards=3, actors=2, work_dir=tmp_path / "work") as engine:
+        model = GraphDawidSkene(**settings).fit(path, engine=engine)
+        ray.kill(shards_of(engine)._hosts[0].actor)
+        model.result_.write_labels(tmp_path / "labels.parquet")
+        assert shards_of(engine).n_lost == 4
+    found, expected = pl.read_parquet(tmp_path / "labels.parquet").sort("item"), memory.result_.items_frame()
+    assert found["label"].to_list() == expected["label"].to_list()
+    np.testing.assert_allclose(found["confidence"].to_numpy(), expected["confidence"].to_numpy(), rtol=0, atol=1e-10)
+    assert model.coupling_ == pytest.approx(memory.coupling_, abs=1e-10)
+    assert model.coupling_ > 0
 
 
 @pytest.mark.slow

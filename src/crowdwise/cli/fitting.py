@@ -132,7 +132,7 @@ def read_history(path: Path | None) -> Any:
     return read_record(path)
 
 
-def read_edges(path: Path, items: Any = ()) -> Edges:
+def read_edges(path: Path, items: Any) -> Edges:
     """Edges between items, from a table; says where its first row joins two of these `items` and is no row of names."""
     from crowdwise.io.edge_tables import read_edges
 

@@ -23,6 +23,7 @@ EXAMPLES = (
     "Example: crowdwise judges verdicts.jsonl --families families.csv --prices prices.csv --target 0.9 -o judges.csv\n\n"
     "Families by name, model/prompt/temperature: crowdwise judges verdicts.jsonl --by-name /\n\n"
     "The same in columns: crowdwise judges verdicts.jsonl --parts model,prompt,temperature\n\n"
+    "Models within families: crowdwise judges verdicts.jsonl --parts maker,model,prompt --levels 2\n\n"
     "Log-probabilities as soft votes: crowdwise judges verdicts.jsonl --probabilities logprobs --classes good,bad\n\n"
     "Pairs in both orders (question, model_a, model_b, judge, winner): crowdwise judges battles.jsonl"
 )
@@ -33,13 +34,18 @@ _FAMILIES, _PANELS = "Who belongs together", "Panels"
 class FamilyOptions:
     """Who shares errors with whom, and who is a person."""
 
-    families: Path | None = file("--families", "Judges that share errors: annotator, family (or group).")
+    families: Path | None = file(
+        "--families", "Judges that share errors: annotator, family (or group), and model and prompt within families."
+    )
     by_name: str | None = option(
         "--by-name", "MARK", "Judges whose names are alike up to this mark are a family: / of model/prompt/0.7."
     )
     parts: str | None = option(
         "--parts", "A,B", "Columns that name a judge together, such as model,prompt,temperature; the first is the family."
     )  # fmt: skip
+    levels: int = option(
+        "--levels", "N", "Parts of a name that are groups, with --by-name or --parts: 2 for models within families.", 1, least=1
+    )
     people: list[str] | None = option(
         "--people", "NAME", "A family of people, or a person; may be repeated.", shown="people, human"
     )
@@ -66,9 +72,10 @@ class Options(OutputOptions):
 def run(options: Options, families: FamilyOptions, panels: PanelOptions, read: ReadOptions, method: MethodOptions) -> None:
     """Treat judges as a crowd: families that share errors, what each judge adds to the others, and what panels are worth.
 
-    Families are given (--families, --by-name, --parts) or found in the votes; members count as one. Per judge: accuracy with
-    its interval, bits alone and bits added given all others, price. Per panel: expected accuracy, price of a label, and how
-    many human votes it is worth. Repeated votes of a judge on an item are one soft vote.
+    Families are given (--families, --by-name, --parts) or found in the votes; members count as one, and where models within
+    families are given, prompts of a model before models of a family. Per judge: accuracy with its interval, bits alone and
+    bits added given all others, price. Per panel: expected accuracy, price of a label, and how many human votes it is worth.
+    Repeated votes of a judge on an item are one soft vote.
 
     Files of pairs say more. With question, two names (model_a, model_b; first, second), judge and winner, or with a winner
     (a or b) and a column swapped: whether a judge favours a place. With length_a and length_b, or texts such as output_1 and
@@ -115,6 +122,8 @@ def _check(options: Options, families: FamilyOptions, read: ReadOptions, method:
     ways = [name for name in ("families", "by_name", "parts") if getattr(families, name) is not None]
     if len(ways) > 1:
         raise SettingError("--families, --by-name and --parts are three ways to say who belongs together; give one of them")
+    if families.levels > 1 and (not ways or families.families is not None):
+        raise SettingError("--levels goes with --by-name or --parts; in a table of --families, add a column model")
     if families.by_name == "":
         raise SettingError("--by-name needs a mark, such as / in model/prompt/0.7")
     if options.votes == fitting.STDIN or fitting.is_saved(options.votes):
@@ -155,18 +164,18 @@ def _votes(path: str, families: FamilyOptions, read: ReadOptions) -> Annotations
 
 def _given(votes: Annotations, options: FamilyOptions, given: bool) -> Families:
     """Families that are named; without any, everybody stands alone."""
-    from crowdwise.io.annotator_tables import read_families
+    from crowdwise.io.annotator_tables import read_family_tree
     from crowdwise.io.judge_parts import MARK
     from crowdwise.report.judging import families_by_name, families_by_table, with_people
 
-    known: Mapping[str, str] = {}
+    known: Mapping[str, tuple[str, ...]] = {}
     with fitting.noted() as notes:
         if options.families is not None:
             with naming("--families"):
-                table = read_families(options.families)
+                table = read_family_tree(options.families)
             known = families_by_table(votes, table, options.families, notes)
         elif given:
-            known = families_by_name(votes, options.by_name or MARK, notes)
+            known = families_by_name(votes, options.by_name or MARK, options.levels, notes)
     return with_people(votes, known, options.people)
 
 

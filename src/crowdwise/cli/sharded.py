@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from crowdwise.cli.aggregate import Options
     from crowdwise.data.annotations import Annotations
     from crowdwise.data.edges import Edges
+    from crowdwise.io.votes import Request
     from crowdwise.scale.engine import Engine
     from crowdwise.scale.store import Store
 
@@ -85,8 +86,23 @@ def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
             raise
 
 
-def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None, edges: Edges | None) -> Store:
+def _request(read: ReadOptions) -> Request:
     from crowdwise.io.votes import Request
+
+    named = (read.item, read.annotator, read.label, read.weight, read.question)
+    return Request(*named, several="keep" if read.one_label else "refuse")
+
+
+def _items_named(paths: Sequence[str], read: ReadOptions, names: set[str]) -> set[str]:
+    """Those of some names that are ids of items in these files."""
+    from crowdwise.scale.batches import items_named
+    from crowdwise.scale.inputs import check_inputs, find_inputs
+
+    inputs = find_inputs(list(paths))
+    return items_named(inputs, check_inputs(inputs, _request(read)), names)
+
+
+def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None, edges: Edges | None) -> Store:
     from crowdwise.scale.inputs import columns_line
 
     others = [entry.name for entry in fields(read) if entry.name not in _READ]
@@ -94,9 +110,7 @@ def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path 
     refuse(f"several files and engines read tables with a row per vote, so {{0}} does not apply; {way}", (read, others))
     if fitting.STDIN in paths:
         raise SettingError("stdin cannot be read out of core; name files")
-    request = Request(
-        *(read.item, read.annotator, read.label, read.weight, read.question), several="keep" if read.one_label else "refuse"
-    )
+    request = _request(read)
     note(one_line(columns_line(list(paths), request)))
     with steps() as progress:
         return engine.encode(
@@ -138,10 +152,10 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
     check_target(options.output)
     estimator: Any = fitting.build(method, edges=options.edges is not None)
-    check_method(estimator, name == "local")
+    check_method(estimator)
     edges = None
     if options.edges is not None:
-        edges = fitting.read_edges(options.edges)
+        edges = fitting.read_edges(options.edges, lambda names: _items_named(options.votes, read, names))
         estimator.set_params(edges=edges)
     history = fitting.read_history(method.history)
     with _engine(name, scale) as engine:

@@ -6,7 +6,8 @@ and coupling are fitted to sums over all shards. A round is two passes:
     likelihood   which way shares and coupling should go, under the annotators of the last sweep
     swept        a sweep, its pseudo-likelihood, and the counts that annotators are fitted to next
 
-Graph and messages of a shard lie in files beside its votes and are read for as long as a step takes.
+Graph, posteriors and messages of a shard lie in files beside its votes and are read for as long as a step takes. A sweep reads
+those of one turn and writes those of the next: done twice, because the process that held the shard was lost, it is the same.
 """
 
 from __future__ import annotations
@@ -43,13 +44,20 @@ class Graphs:
 
     @property
     def numbers_per_class(self) -> int:
-        """Numbers that a step on the largest shard holds per class: messages twice, and six arrays of items."""
-        return 4 * self.most_edges + 6 * self.most_items
+        """Numbers that a step on the largest shard holds per class."""
+        return int(self.numbers(self.most_items, self.most_edges))
+
+    @staticmethod
+    def numbers(n_items: Any, n_edges: Any) -> Any:
+        """Messages twice, and six arrays of items."""
+        return 4 * n_edges + 6 * n_items
 
 
-def prepare(shards: Shards) -> Graphs:
+def prepare(shards: Shards, n_shards: int) -> Graphs:
     """Make the graph of every shard, of the edges that lie beside its votes."""
-    return shards.fold(_prepare, Graphs())
+    n_items, n_edges, weight = shards.total(_prepare, n_shards).sums[0].T
+    largest = int(np.argmax(Graphs.numbers(n_items, n_edges)))
+    return Graphs(int(n_edges.sum()), float(weight.max()), int(n_items[largest]), int(n_edges[largest]))
 
 
 def associate(shards: Shards, graphs: Graphs) -> tuple[float, float]:
@@ -77,14 +85,14 @@ def couple_over(
     def step(before: _State) -> tuple[_State, Round]:
         annotators = before.annotators.conditioned(before.counts)
         shares = before.shares
-        found = shards.total(_likelihood, annotators, shares, before.coupling, beliefs).sums
+        found = shards.total(_likelihood, before.turn, annotators, shares, before.coupling, beliefs).sums
         shares = shares.conditioned(shares.probability * found[2] / np.maximum(found[1], 1e-300))
         slope, information = found[0]
         now = stepped(before.coupling, float(slope), float(information), *weights) if before.learn else before.coupling
-        done = shards.total(_swept, annotators, shares, now, beliefs)
+        done = shards.total(_swept, before.turn, annotators, shares, now, beliefs)
         terms = dict(zip(TERMS, (done.evidence, -shares.penalty(), -annotators.penalty()), strict=True))
         told = Round(done.mean_change, terms)
-        after = _State(annotators, shares, now, done.sums, before.learn)
+        after = _State(annotators, shares, now, done.sums, before.learn, before.turn + 1)
         return (_watched(shards, before, after, told.bound) if before.learn else after), told
 
     def later(number: int, bound: float, change: float) -> None:
@@ -94,7 +102,7 @@ def couple_over(
     first = _State(fit.annotators, fit.prior, coupling or 0.0, counts, coupling is None)
     run = loop(step, first, max_iter=max_iter, tol=tol, progress=later)
     last = run.state
-    ended = shards.total(_finish, last.annotators, last.shares, last.coupling, beliefs)
+    ended = shards.renew(_finish, last.turn, last.annotators, last.shares, last.coupling, beliefs)
     mean = ended.sums[0] / max(ended.n_items, 1)
     prior = PottsField(np.log(mean)[None], last.shares, float(last.coupling), association, mean)
     trace = {term: np.concatenate([fit.trace[term], run.trace[term]]) for term in TERMS}
@@ -104,7 +112,7 @@ def couple_over(
 
 def leave_alone(shards: Shards, fit: Fit, association: float) -> Fit:
     """The fit of items without edges; posteriors become again what its parts say of the votes."""
-    shards.total(_single, fit.annotators, fit.prior)
+    shards.renew(_single, fit.annotators, fit.prior)
     return replace(fit, prior=PottsField(fit.prior.log_prob(), fit.prior, 0.0, association))
 
 
@@ -117,18 +125,19 @@ class _State:
     coupling: float
     counts: tuple[Floats, ...]
     learn: bool
+    turn: int = 0
     best: tuple[float, int, _State] | None = None
 
 
 def _watched(shards: Shards, before: _State, after: _State, value: float) -> _State:
     """As in `potts`: where the pseudo-likelihood has fallen for long, the best state with its posteriors."""
     if before.best is None or value > before.best[0]:
-        shards.total(_remember)
+        shards.total(_remember, after.turn)
         return replace(after, best=(value, 0, after))
     best, waited, state = before.best
     if waited + 1 == PATIENCE:
-        shards.total(_recall)
-        return replace(state, learn=False)
+        shards.total(_recall, after.turn)
+        return replace(state, learn=False, turn=after.turn)
     return replace(after, best=(best, waited + 1, state))
 
 
@@ -140,7 +149,7 @@ def _folder(shard: Shard) -> Path:
     return Path(shard.folder)
 
 
-def _prepare(shard: Shard, before: Graphs) -> Graphs:
+def _prepare(shard: Shard, n_shards: int) -> Tally:
     folder = _folder(shard)
     ends = np.load(folder / EDGES)
     codes = ends[:, :2].astype(np.int64)
@@ -149,10 +158,9 @@ def _prepare(shard: Shard, before: Graphs) -> Graphs:
         np.save(folder / f"graph-{name}.npy", getattr(graph, name))
     for name, array in zip(_COMPONENTS, graph.components, strict=True):
         np.save(folder / f"graph-{name}.npy", array)
-    here = Graphs(graph.n_edges, float(graph.weight.max(initial=0.0)), graph.n_items, graph.n_edges)
-    most = max(before, here, key=lambda each: each.numbers_per_class)
-    weight = max(before.largest_weight, here.largest_weight)
-    return Graphs(before.n_edges + graph.n_edges, weight, most.most_items, most.most_edges)
+    sizes = np.zeros((n_shards, 3))
+    sizes[shard.index] = graph.n_items, graph.n_edges, graph.weight.max(initial=0.0)
+    return Tally((sizes,))
 
 
 def _items(shard: Shard, beliefs: bool) -> CoupledItems:
@@ -164,9 +172,20 @@ def _items(shard: Shard, beliefs: bool) -> CoupledItems:
     return CoupledItems(shard.votes, shard.known, graph, beliefs)
 
 
-def _cavity(shard: Shard) -> Floats:
-    found: Floats = np.load(_folder(shard) / "cavity.npy")
-    return found
+def _state(shard: Shard, turn: int | str) -> tuple[Floats, Floats]:
+    """Posterior and messages as a sweep left them, or the best ones."""
+    return np.load(_files(shard, turn)[0]), np.load(_files(shard, turn)[1])
+
+
+def _keep(shard: Shard, turn: int | str, posterior: Floats, cavity: Floats) -> None:
+    for path, array in zip(_files(shard, turn), (posterior, cavity), strict=True):
+        np.save(path, array)
+
+
+def _files(shard: Shard, turn: int | str) -> list[Path]:
+    """Two turns are kept at a time."""
+    which = turn % 2 if isinstance(turn, int) else turn
+    return [_folder(shard) / f"{name}-{which}.npy" for name in ("coupled", "cavity")]
 
 
 def _mass(shard: Shard) -> Tally:
@@ -180,44 +199,39 @@ def _alike(shard: Shard, mean_k: Floats) -> Tally:
 def _begin(shard: Shard, annotators: Any, beliefs: bool) -> Tally:
     """Messages to start from, and the counts of annotators."""
     posterior = np.array(shard.posterior)
-    np.save(_folder(shard) / "cavity.npy", _items(shard, beliefs).first_cavity(posterior))
+    _keep(shard, 0, posterior, _items(shard, beliefs).first_cavity(posterior))
     return Tally(annotators.statistics(shard.votes, posterior))
 
 
-def _likelihood(shard: Shard, annotators: Any, shares: Any, coupling: float, beliefs: bool) -> Tally:
-    items, cavity, posterior = _items(shard, beliefs), _cavity(shard), np.array(shard.posterior)
+def _likelihood(shard: Shard, turn: int, annotators: Any, shares: Any, coupling: float, beliefs: bool) -> Tally:
+    items, (posterior, cavity) = _items(shard, beliefs), _state(shard, turn)
     evidence, _ = items.evidence(annotators)
     found = items.likelihood(shares, evidence, *items.fields(coupling, posterior, cavity))
     return Tally((np.array([found.slope, found.information]), found.before_k, found.after_k))
 
 
-def _swept(shard: Shard, annotators: Any, shares: Any, coupling: float, beliefs: bool) -> Tally:
-    items, cavity, posterior = _items(shard, beliefs), _cavity(shard), np.array(shard.posterior)
+def _swept(shard: Shard, turn: int, annotators: Any, shares: Any, coupling: float, beliefs: bool) -> Tally:
+    items, (posterior, cavity) = _items(shard, beliefs), _state(shard, turn)
     evidence, constant = items.evidence(annotators)
     moved = items.sweep(shares.log_prob() + evidence, coupling, cavity, posterior)
     value = constant + items.likelihood(shares, evidence, *items.fields(coupling, posterior, cavity)).value
-    shard.posterior[:] = posterior
-    np.save(_folder(shard) / "cavity.npy", cavity)
+    _keep(shard, turn + 1, posterior, cavity)
     return Tally(annotators.statistics(shard.votes, posterior), value, moved, shard.votes.n_items)
 
 
-def _remember(shard: Shard) -> Tally:
-    folder = _folder(shard)
-    np.save(folder / "best-posterior.npy", np.asarray(shard.posterior))
-    np.save(folder / "best-cavity.npy", _cavity(shard))
+def _remember(shard: Shard, turn: int) -> Tally:
+    _keep(shard, "best", *_state(shard, turn))
     return Tally()
 
 
-def _recall(shard: Shard) -> Tally:
-    folder = _folder(shard)
-    shard.posterior[:] = np.load(folder / "best-posterior.npy")
-    np.save(folder / "cavity.npy", np.load(folder / "best-cavity.npy"))
+def _recall(shard: Shard, turn: int) -> Tally:
+    _keep(shard, turn, *_state(shard, "best"))
     return Tally()
 
 
-def _finish(shard: Shard, annotators: Any, shares: Any, coupling: float, beliefs: bool) -> Tally:
+def _finish(shard: Shard, turn: int, annotators: Any, shares: Any, coupling: float, beliefs: bool) -> Tally:
     """Posteriors as the parts say them of these votes, all at a time; and what they rest on, kept in a file."""
-    items, cavity, posterior = _items(shard, beliefs), _cavity(shard), np.array(shard.posterior)
+    items, (posterior, cavity) = _items(shard, beliefs), _state(shard, turn)
     field, _ = items.fields(coupling, posterior, cavity)
     log_nk = items.log_prior(shares, coupling, posterior, field)
     annotators.infer(shard.votes, log_nk, shard.known, posterior)

@@ -10,24 +10,35 @@ from crowdwise.errors import InputError
 from crowdwise.io.file_columns import FileColumns
 from crowdwise.io.source import AnyPath, open_source
 
-__all__ = ["read_families", "read_record"]
+__all__ = ["read_families", "read_family_tree", "read_record"]
 
+# Columns of groups within families, the larger first.
+_WITHIN = ("model", "prompt")
 _NUMBERS = ("right", "wrong", "accuracy", "n_votes")
 
 
 def read_families(path: AnyPath) -> dict[str, str]:
     """Read which annotators belong together: annotator -> group, from a table with these columns; or family for group."""
+    return {annotator: group for annotator, (group, *_) in read_family_tree(path).items() if group}
+
+
+def read_family_tree(path: AnyPath) -> dict[str, tuple[str, ...]]:
+    """The same with groups within families, from further columns model and prompt: annotator -> family, model, prompt."""
     file = FileColumns(path)
     family = next((name for name in file.names if name.lower() == "family"), None)
-    roles = {"annotator": None, "group": None if plays_role(file.names, "group") else family}
-    table, where = columns_by_role(file, roles, fixed=True)
-    who, group = (tidy(table[name]).cast(pl.String) for name in table.columns)
-    kept = ~(missing_mask(who, ()) | missing_mask(group, ()))
-    families: dict[str, str] = {}
-    for annotator, family in zip(who.filter(kept).to_list(), group.filter(kept).to_list(), strict=True):
-        if families.setdefault(annotator, family) != family:
-            known = families[annotator]
-            raise InputError(f"{where.source}: annotator {annotator!r} is in {known!r} and in {family!r}; keep one row")
+    inner = sorted((name for name in file.names if name.lower() in _WITHIN), key=lambda name: _WITHIN.index(name.lower()))
+    # Where no other column names the judges, it is models that belong to families.
+    who = next((name for name in file.names if name not in inner and plays_role([name], "annotator")), None)
+    roles = {"annotator": who, "group": None if plays_role(file.names, "group") else family}
+    table, where = columns_by_role(file, roles, dict(zip(inner, inner, strict=True)) if who else {}, fixed=True)
+    texts = [tidy(column).cast(pl.String) for column in table]
+    names, *groups = (text.set(missing_mask(text, ()), "").fill_null("").to_list() for text in texts)
+    families: dict[str, tuple[str, ...]] = {}
+    for annotator, *path_of in zip(names, *groups, strict=True):
+        given = tuple(path_of)
+        if annotator and any(given) and families.setdefault(annotator, given) != given:
+            known, other = (" > ".join(filter(None, path)) for path in (families[annotator], given))
+            raise InputError(f"{where.source}: annotator {annotator!r} is in {known!r} and in {other!r}; keep one row")
     return families
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,20 +11,22 @@ from crowdwise.data.edges import Edges, is_named
 from crowdwise.data.encode import Where, as_text, series_of, tidy
 from crowdwise.io.file_columns import FileColumns
 from crowdwise.io.source import AnyPath
+from crowdwise.kernels.types import Array
 
 __all__ = ["read_edges"]
 
+ItemsNamed = Callable[[set[str]], set[str]]
 _ROLES = ("source", "target", "weight")
 
 
-def read_edges(path: AnyPath, items: Any, notes: list[str] | None = None) -> Edges:
+def read_edges(path: AnyPath, items: Sequence[Any] | Array | ItemsNamed, notes: list[str] | None = None) -> Edges:
     """Read edges from a table with two columns of item ids and perhaps one of weights, or from lines of numbers.
 
     Parameters
     ----------
-    items : sequence
-        Ids of the items. Where the names of the first two columns are such ids, and none is a usual name, the file has no row
-        of names: its first row is an edge like the others.
+    items : sequence or function
+        Ids of the items, or what says which of some names are such ids. Where the names of the first two columns are, and none
+        is a usual name, the file has no row of names: its first row is an edge like the others.
     notes : list, optional
         Gets a line where that is so.
     """
@@ -36,8 +38,9 @@ def read_edges(path: AnyPath, items: Any, notes: list[str] | None = None) -> Edg
     names = source.names
     if source.source.kind != "delimited" or is_named(names) or len(names) not in (2, 3):
         return Edges.of(source)
-    found = as_text(tidy(series_of(items))).is_in([name.strip() for name in names[:2]])
-    if found.sum() < len(set(names[:2])):
+    ends = {name.strip() for name in names[:2]}
+    found = items(ends) if callable(items) else ends & set(as_text(tidy(series_of(items))).to_list())
+    if len(found) < len(ends):
         return Edges.of(source)
     if notes is not None:
         notes.append(f"{source.name}: the first row joins two items, so it is read as an edge, not as names of columns")

@@ -24,7 +24,10 @@ def family_lines(families: Families, source: str) -> Iterator[str]:
     """Who counts as one, and who are people."""
     code, names = families.fused_code, families.fused_names
     for j, name in enumerate(names):
-        yield f"{count(int((code == j).sum()), 'judge')} share errors as one family ({source}): {one_line(name)}"
+        members = code == j
+        models = len(set(families.inner[-1][members].tolist())) if families.inner else 1
+        within = f" of {count(models, 'model')}" if models > 1 else ""
+        yield f"{count(int(members.sum()), 'judge')}{within} share errors as one family ({source}): {one_line(name)}"
     if families.person.any():
         yield f"{int(families.person.sum())} of {len(families.person)} annotators are people, by whom human votes are measured"
 
@@ -47,6 +50,11 @@ def panel_lines(found: Findings, target: float) -> Iterator[str]:
     together = table.filter(table["family"].is_duplicated() & (table["family"] != "")).unique("family", maintain_order=True)
     for row in together.iter_rows(named=True):
         yield f"{one_line(row['family'])} as a whole adds {row['family_bits_added']:.2f} bits"
+    if "model" in table.columns:
+        models = table.filter((table["model"] != "") & table.select("family", "model").is_duplicated())
+        for row in models.unique(["family", "model"], maintain_order=True).iter_rows(named=True):
+            said = f"{one_line(row['model'])} of {one_line(row['family'])}"
+            yield f"{said} as a whole adds {row['model_bits_added']:.2f} bits"
     if found.people is not None:
         right = float((found.people.diagonal() * found.model.prior_k).sum())
         yield f"a human vote is taken to be right in {right:.0%} of the cases"
@@ -54,8 +62,11 @@ def panel_lines(found: Findings, target: float) -> Iterator[str]:
         if not row["panel"].startswith("best") or row["panel"] == "best 3":
             yield panel_line(row)
     named = found.panels["panel"].to_list()
-    if named and not {f"cheapest for {target:g}", f"fewest for {target:g}"} & set(named):
+    aimed = [row for row in found.panels.iter_rows(named=True) if f" for {target:g}" in row["panel"] and not row["n_people"]]
+    if named and not aimed:
         yield f"no panel of these judges alone is expected to reach {target:g}"
+    elif all(row["accuracy_low"] is not None and row["accuracy_low"] < target for row in aimed):
+        yield f"no panel of these judges alone reaches {target:g} nine times in ten"
     if named:
         yield (
             "expected of judges who err independently between families, given the class and how hard an item is; to measure "
@@ -68,8 +79,8 @@ def panel_line(row: dict[str, Any]) -> str:
     people = f" and {count(row['n_people'], 'person')}" if row["n_people"] else ""
     names = row["judges"].split(", ")
     who = f" ({some(names, 4)}{_more(names, 4)}{people})" if row["panel"] != "all judges" else ""
-    give = "" if row["accuracy_sd"] is None else f" ± {1.96 * row['accuracy_sd']:.3f}"
-    said = f"{row['panel']}{who}: expected accuracy {row['accuracy']:.3f}{give}"
+    least = "" if row["accuracy_low"] is None else f", nine times in ten at least {row['accuracy_low']:.3f}"
+    said = f"{row['panel']}{who}: expected accuracy {row['accuracy']:.3f}{least}"
     if row["price"] is not None:
         said += f", {row['price']:.4g} per label"
     if row["human_votes"] is not None:
@@ -118,7 +129,8 @@ def _more(names: list[Any], shown: int) -> str:
 
 def narrow(frame: pl.DataFrame) -> pl.DataFrame:
     """The columns that fit a screen."""
-    shown = [pl.col("annotator"), pl.col("family"), pl.col("n_votes")]
+    groups = [pl.col(name) for name in ("family", "model") if name in frame.columns]
+    shown = [pl.col("annotator"), *groups, pl.col("n_votes")]
     if "accuracy" in frame.columns:
         parts = (pl.col(name).round(2) for name in ("accuracy", "accuracy_low", "accuracy_high"))
         shown += [pl.format("{} ({} to {})", *parts).alias("accuracy"), pl.col("bits").round(2), pl.col("bits_added").round(3)]

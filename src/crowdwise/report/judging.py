@@ -14,10 +14,13 @@ from crowdwise.kernels.types import Floats
 from crowdwise.report.text import count, some
 from crowdwise.trust.judges.families import PEOPLE, Families, by_name
 
+# Names of a family and of groups within it.
+Groups = tuple[str, ...]
+
 __all__ = ["families_by_name", "families_by_table", "prices_of", "verdict_lines", "with_people"]
 
 
-def families_by_table(votes: Annotations, known: Mapping[str, str], path: Path, notes: list[str]) -> Mapping[str, str]:
+def families_by_table(votes: Annotations, known: Mapping[str, Groups], path: Path, notes: list[str]) -> Mapping[str, Groups]:
     """Annotator -> family, as a table has it; one that names nobody of these votes is refused."""
     present = {str(name) for name in votes.annotators}
     if not present & set(known):
@@ -28,18 +31,18 @@ def families_by_table(votes: Annotations, known: Mapping[str, str], path: Path, 
     return known
 
 
-def families_by_name(votes: Annotations, mark: str, notes: list[str]) -> Mapping[str, str]:
-    """Annotator -> family, what stands in names before the mark."""
-    known = by_name(votes.annotators, mark)
+def families_by_name(votes: Annotations, mark: str, levels: int, notes: list[str]) -> Mapping[str, Groups]:
+    """Annotator -> family and groups within it, what stands in names before so many marks."""
+    known = by_name(votes.annotators, mark, levels)
     if not known:
         notes.append(f"no name of a judge has a {mark!r}, so everybody stands alone")
     return known
 
 
-def with_people(votes: Annotations, known: Mapping[str, str], people: Sequence[str] | None) -> Families:
+def with_people(votes: Annotations, known: Mapping[str, Groups], people: Sequence[str] | None) -> Families:
     """The families, and who is a person: names of annotators or of families, which must exist where they are given."""
-    present = {str(name) for name in votes.annotators}
-    lost = [name for name in people or () if name not in known.values() and name not in present]
+    present = {str(name) for name in votes.annotators} | {path[0] for path in known.values() if path}
+    lost = [name for name in people or () if name not in present]
     if lost:
         raise SettingError(f"--people: nobody, and no family, is called {lost[0]!r}")
     return Families.of(votes, known, people or PEOPLE)
@@ -48,12 +51,14 @@ def with_people(votes: Annotations, known: Mapping[str, str], people: Sequence[s
 def prices_of(
     votes: Annotations, who: Families, known: Mapping[str, float], path: Path | None, notes: list[str]
 ) -> Floats | None:
-    """The price of a vote of everybody, [A], by name or by family; None where there are no prices.
+    """The price of a vote of everybody, [A], by name, by model or by family; None where there are no prices.
 
     A table at `path` that names nobody of these votes is refused.
     """
     names = [str(name) for name in votes.annotators]
-    price = np.array([known.get(name, known.get(family, np.nan)) for name, family in zip(names, who.name, strict=True)])
+    # Of the judge itself, of the smallest group that has a price, or of its family.
+    ways = zip(names, *who.inner_name, who.name, strict=True)
+    price = np.array([next((known[way] for way in path if way in known), np.nan) for path in ways])
     lost = [name for name, one, person in zip(names, price, who.person, strict=True) if np.isnan(one) and not person]
     if path is not None and len(lost) == len(names):
         raise SettingError(f"--prices: {path} names no annotator of these votes, such as {some(names, 3)}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import polars as pl
 
+from crowdwise.data.encode import as_text, tidy
 from crowdwise.io.binary import readable
 from crowdwise.io.source import Places, Table
 from crowdwise.scale.inputs import Column, Input, Plan
 from crowdwise.scale.text import columns_of_text, tables_of_text, typical_rows
 
-__all__ = ["RAW", "n_votes_of", "raw_type", "read_batches", "rows_of"]
+__all__ = ["RAW", "items_named", "n_votes_of", "raw_type", "read_batches", "rows_of"]
 
 # Votes in memory at a time; a batch of names takes some 200 MB on its way.
 ROWS = 2_000_000
@@ -37,6 +39,18 @@ def rows_of(source: Input) -> int:
 def n_votes_of(inputs: Sequence[Input]) -> int:
     """Number of rows of these files; see `rows_of`."""
     return sum(map(rows_of, inputs))
+
+
+def items_named(inputs: Sequence[Input], plan: Plan, names: set[str]) -> set[str]:
+    """Those of some names that are ids of items; files are read until all are found."""
+    found: set[str] = set()
+    alone = replace(plan, columns={"item": plan.columns["item"]})
+    for table in (table for each in inputs for table in read_batches(each, alone)):
+        item = as_text(tidy(table.frame["item"]))
+        found |= set(item.filter(item.is_in(list(names))).unique().to_list())
+        if found == names:
+            break
+    return found
 
 
 def read_batches(source: Input, plan: Plan) -> Iterator[Table]:

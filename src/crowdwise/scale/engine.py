@@ -86,9 +86,6 @@ class Engine(ABC):
     def open(self, sources: Sequence[Source], checkpoints: Checkpoints | None) -> OpenShards:
         """The shards, ready for steps."""
 
-    #: Whether shards have files, in which what is known of edges can lie.
-    takes_edges = False
-
     # -- what they share -----------------------------------------------------------------------
 
     @property
@@ -127,7 +124,7 @@ class Engine(ABC):
         data : Annotations, frame, matrix, Store or paths
             Paths and patterns of files ("votes/*.parquet") are encoded first, with columns found by their usual names.
         """
-        check_method(estimator, self.takes_edges)
+        check_method(estimator)
         votes = self._votes_of(data, gold, getattr(estimator, "edges", None))
         counts = None if history is None else encode_history(votes, history)
         shards, n_shards = self._opened(estimator, votes, counts)
@@ -209,14 +206,12 @@ class Engine(ABC):
         self.close()
 
 
-def check_method(estimator: Aggregator, edges: bool = False) -> None:
+def check_method(estimator: Aggregator) -> None:
     """Refuse a method, or a start of one, that needs all votes in one place, before any of them is read.
 
-    Methods that need edges run where shards are cut along them (`edges`).
+    Methods that need edges run, for shards are cut along these.
     """
     name, able = estimator.name, list(select(shards=True))
-    if METHODS[name].edges and not edges:
-        raise SettingError(f"{name} keeps what neighbours say in files beside the shards, which only --engine local has")
     if name not in able and not METHODS[name].edges:
         raise SettingError(f"{name} needs all votes in memory, so no engine can run it; engines run {', '.join(able)}")
     init, restarts = getattr(estimator, "init", "votes"), getattr(estimator, "restarts", 1)

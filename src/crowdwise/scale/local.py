@@ -50,8 +50,6 @@ class Local(Engine):
     True
     """
 
-    takes_edges = True
-
     def __init__(self, *, shards: int | None = None, threads: int | None = None, work_dir: Any = None) -> None:
         super().__init__(shards=shards, work_dir=work_dir, checkpoint_every=1)
         if threads is not None and threads < 1:

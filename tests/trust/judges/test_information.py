@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.trust.judges.models import joint, some_model
+from tests.trust.judges.models import joint, nested_model, some_model
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.trust.judges.information import added_bits, entropy, family_bits
+from crowdwise.trust.judges.information import added_bits, entropy, group_bits
 from crowdwise.trust.judges.model import JudgeModel
 
 
@@ -25,8 +25,10 @@ def conditional(model: JudgeModel, j: int) -> float:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_mean_over_all_patterns_is_the_conditional_information(n_classes: int) -> None:
-    model = some_model(6, n_classes, np.array([0, 1, 0]))
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_mean_over_all_patterns_is_the_conditional_information(nested: bool, n_classes: int) -> None:
+    codes = np.array([[0, 1, 0], [0, 0, 0]])
+    model = nested_model(6, n_classes, codes) if nested else some_model(6, n_classes, np.array([0, 1, 0]))
     total = np.zeros(3)
     for said in product(range(n_classes), repeat=3):
         votes = Annotations.from_matrix(np.array([said]), classes=list(range(n_classes)))
@@ -40,7 +42,7 @@ def test_a_family_as_a_whole() -> None:
     total, left = np.zeros(2), np.zeros(2)
     for said in product(range(2), repeat=3):
         table = joint(model, (0, 1, 2), said)
-        total += table.sum() * family_bits(model, Annotations.from_matrix(np.array([said]), classes=[0, 1]))
+        total += table.sum() * group_bits(model, Annotations.from_matrix(np.array([said]), classes=[0, 1]), 1)
         for f, others in enumerate([(1,), (0, 2)]):
             rest = joint(model, others, tuple(said[a] for a in others))
             gain = float(entropy(rest / rest.sum()) - entropy(table / table.sum()))
@@ -49,11 +51,24 @@ def test_a_family_as_a_whole() -> None:
     np.testing.assert_allclose(total, left, rtol=1e-9)
 
 
+def test_a_model_within_a_family() -> None:
+    model = nested_model(6, 2, np.array([[0, 0, 1], [0, 0, 0]]))
+    total, left = np.zeros(2), np.zeros(2)
+    for said in product(range(2), repeat=3):
+        table = joint(model, (0, 1, 2), said)
+        total += table.sum() * group_bits(model, Annotations.from_matrix(np.array([said]), classes=[0, 1]), 1)
+        for j, others in enumerate([(2,), (0, 1)]):
+            rest = joint(model, others, tuple(said[a] for a in others))
+            gain = float(entropy(rest / rest.sum()) - entropy(table / table.sum()))
+            left[j] += table.sum() * max(gain, 0.0)
+    np.testing.assert_allclose(total, left, rtol=1e-9)
+
+
 def test_a_copy_and_a_coin_add_nothing() -> None:
     model = some_model(7, 2, np.array([0, 0, 1]), hard=0.0)
-    coin = model.own_asl.copy()
+    coin = model.levels[0].own.copy()
     coin[2] = [0.5, 0.5]
-    model = JudgeModel(model.prior_s, model.family, np.array([1.0, 1.0, 0.0]), model.shared_fsc, coin)
+    model = JudgeModel.in_families(model.prior_s, model.family, np.array([1.0, 1.0, 0.0]), model.levels[1].own, coin)
     bits = added_bits(model, Annotations.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0]]))
     np.testing.assert_allclose(bits, 0, atol=1e-9)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
-from tests.trust.judges.models import joint, some_model
+from tests.trust.judges.models import joint, nested_model, some_model
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.trust.judges import panels as module
-from crowdwise.trust.judges.model import JudgeModel
+from crowdwise.trust.judges.model import JudgeModel, Level
 from crowdwise.trust.judges.panels import Panels, accuracy_of_people, in_human_votes
 from crowdwise.trust.judges.resampling import Resamples, drawn, with_people
 
@@ -25,12 +27,15 @@ def by_hand(model: JudgeModel, who: tuple[int, ...]) -> float:
 def independent(*right: float) -> JudgeModel:
     """Judges of two classes who are right so often."""
     tables = np.array([[[p, 1 - p], [1 - p, p]] * 2 for p in right])
-    return JudgeModel(np.array([0.5, 0.5, 0, 0]), np.arange(len(right)), np.zeros(len(right)), tables, tables)
+    return JudgeModel.in_families(np.array([0.5, 0.5, 0, 0]), np.arange(len(right)), np.zeros(len(right)), tables, tables)
 
 
+@pytest.mark.parametrize("kind", [some_model, nested_model])
 @pytest.mark.parametrize("who", [(0,), (0, 2), (1, 3), (0, 1, 2, 3)])
-def test_expected_accuracy_by_enumeration(who: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    model = some_model(9, 3)
+def test_expected_accuracy_by_enumeration(
+    who: tuple[int, ...], kind: Callable[[int, int], JudgeModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = kind(9, 3)
     assert Panels(model).panel(who).accuracy == pytest.approx(by_hand(model, who))
     # The same by draws, of which there are so many that half a point is twice their error or more.
     monkeypatch.setattr(module, "EXACT", 1)
@@ -39,7 +44,7 @@ def test_expected_accuracy_by_enumeration(who: tuple[int, ...], monkeypatch: pyt
 
 def test_three_judges_of_one_answer_are_one() -> None:
     alike = some_model(10, 2, np.array([0, 0, 0, 1]), hard=0.0)
-    alike = JudgeModel(alike.prior_s, alike.family, np.array([1.0, 1, 1, 0]), alike.shared_fsc, alike.own_asl)
+    alike = replace(alike, levels=(Level(np.array([1.0, 1, 1, 0]), alike.levels[0].own), alike.levels[1]))
     panels = Panels(alike)
     assert panels.panel((0, 1, 2)).accuracy == pytest.approx(panels.panel((1,)).accuracy)
 
@@ -116,8 +121,9 @@ def test_what_few_items_state_too_much_is_subtracted() -> None:
     assert Panels(model, resamples=Resamples.of(model, votes, 3)).corrected(stated) == corrected
 
 
-def test_draws_have_the_shares_of_the_model() -> None:
-    model = some_model(12, 2)
+@pytest.mark.parametrize("kind", [some_model, nested_model])
+def test_draws_have_the_shares_of_the_model(kind: Callable[[int, int], JudgeModel]) -> None:
+    model = kind(12, 2)
     answers, truth = drawn(model, 40_000, seed=2)
     for said in product(range(2), repeat=4):
         share = [((answers == said).all(axis=1) & (truth == k)).mean() for k in range(2)]

@@ -24,7 +24,7 @@ from crowdwise.engines.independence import agreement_of
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["Messages", "fidelity", "fused", "messages", "met"]
+__all__ = ["Messages", "fidelity", "fused", "joined", "messages", "met"]
 
 
 # Fractions of a soft vote up to this are left out: most groups then have one or two rows per item.
@@ -67,9 +67,14 @@ def fused(votes: Annotations, code: Integers, names: Sequence[str] | None = None
     >>> fused(votes, np.array([0, 0, -1])).annotators.tolist()
     ['z', 'group 1']
     """
+    return joined(votes, code, names)[0]
+
+
+def joined(votes: Annotations, code: Integers, names: Sequence[str] | None = None) -> tuple[Annotations, Integers]:
+    """As `fused`, and the new code of every annotator, which is that of the group for its members, [A]."""
     code, names = met(votes, code, names)
     if not (code >= 0).any():
-        return votes
+        return votes, np.arange(votes.n_annotators)
     said = messages(votes, code, fidelity(votes, code))
     log_g = said.log_p + np.log(_label_shares(votes) + 1e-12)
     soft = np.exp(log_g - log_g.max(axis=1, keepdims=True))
@@ -82,9 +87,10 @@ def fused(votes: Annotations, code: Integers, names: Sequence[str] | None = None
     everybody = [*votes.annotators.tolist(), *_names(votes, code, names)]
     kept = np.concatenate([code < 0, np.ones(len(everybody) - votes.n_annotators, bool)])
     left = [str(name) for name, stays in zip(everybody, kept, strict=True) if stays]
-    return Annotations.from_codes(
+    place = np.cumsum(kept) - 1
+    together = Annotations.from_codes(
         np.concatenate([votes.item[alone], said.item[row]]),
-        (np.cumsum(kept) - 1)[who],
+        place[who],
         np.concatenate([votes.label[alone], label]),
         votes.items,
         vocabulary_array(vocabulary_series(left, "annotators")),
@@ -94,6 +100,7 @@ def fused(votes: Annotations, code: Integers, names: Sequence[str] | None = None
         n_missing=votes.n_missing,
         groups=votes.groups,
     )
+    return together, place[np.where(code < 0, np.arange(votes.n_annotators), votes.n_annotators + code)]
 
 
 def met(votes: Annotations, code: Integers, names: Sequence[str] | None = None) -> tuple[Integers, list[str] | None]:

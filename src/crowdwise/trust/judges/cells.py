@@ -1,4 +1,4 @@
-"""Answers of judges, and the cells of item and family that they are in: sums over both, and logs of sums."""
+"""Answers of judges, and the cells of item and group that they are in, group within group: sums over them, and logs of sums."""
 
 from __future__ import annotations
 
@@ -16,53 +16,70 @@ __all__ = ["Cells", "log_sum", "row_sums"]
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Answers, [E], and cells, [M], each of one item and one family.
+    """Answers, and above them cells, each of one item and one group.
 
     Attributes
     ----------
-    item, annotator, cell : [E]
     share_el : [E, K]
         Labels of every answer; rows sum to one.
-    item_m, family_m : [M]
+    items, nodes : tuple of [M]
+        Item and judge of every answer, then item and group of every cell: a level after the other, families last.
+    above : tuple of [M]
+        Of every answer, then of every cell, the cell that it is in; families are in none.
+    codes : [L, A]
+        Group of every judge at every level above the judges, families last.
     """
 
-    item: Integers
-    annotator: Integers
     share_el: Floats
-    cell: Integers
-    item_m: Integers
-    family_m: Integers
+    items: tuple[Integers, ...]
+    nodes: tuple[Integers, ...]
+    above: tuple[Integers, ...]
+    codes: Integers
     n_items: int
-    n_annotators: int
 
     @classmethod
-    def of(cls, answers: SingleAnswers, family: Integers, n_items: int) -> Cells:
-        """The cells of these answers; `family` is that of every annotator, [A]."""
-        n_families = int(family.max(initial=0)) + 1
-        key, cell = np.unique(answers.item * n_families + family[answers.annotator], return_inverse=True)
-        parts = answers.item, answers.annotator, answers.share_cl, cell
-        return cls(*parts, key // n_families, key % n_families, n_items, answers.n_annotators)
+    def of(cls, answers: SingleAnswers, codes: Integers, n_items: int) -> Cells:
+        """The cells of these answers; `codes` are those of the families of judges, [A], or of groups within groups, [L, A]."""
+        codes = np.atleast_2d(codes)
+        items, nodes, above = [answers.item], [answers.annotator], list[Integers]()
+        # Of every cell, the first answer says which cell it is in.
+        first = np.arange(len(answers.item))
+        size = int(codes.max(initial=0)) + 1
+        for code in codes:
+            key, cell, back = np.unique(answers.item * size + code[answers.annotator], return_index=True, return_inverse=True)
+            above.append(back[first])
+            items.append(key // size)
+            nodes.append(key % size)
+            first = cell
+        return cls(answers.share_cl, tuple(items), tuple(nodes), tuple(above), codes, n_items)
+
+    @property
+    def item(self) -> Integers:
+        """Item of every answer, [E]."""
+        return self.items[0]
+
+    @property
+    def annotator(self) -> Integers:
+        """Judge of every answer, [E]."""
+        return self.nodes[0]
+
+    @property
+    def n_annotators(self) -> int:
+        """Number of judges."""
+        return int(self.codes.shape[1])
 
     @cached_property
-    def labels_al(self) -> Floats:
-        """Shares of every judge's labels, [A, K], with one label more, spread as all labels are."""
-        return self._shares(np.arange(self.n_annotators), self.n_annotators)
+    def labels(self) -> tuple[Floats, ...]:
+        """Label shares of judges, groups and families, [J, K] per level, with one label more, spread as all labels are."""
+        return tuple(self._shares(code) for code in (np.arange(self.n_annotators), *self.codes))
 
-    def family_labels(self, family: Integers) -> Floats:
-        """The same of every family, [F, K]."""
-        return self._shares(family, int(family.max(initial=-1)) + 1)
-
-    def _shares(self, group: Integers, size: int) -> Floats:
-        raised = row_sums(self.share_el, group[self.annotator], size) + self.share_el.mean(axis=0)
+    def _shares(self, code: Integers) -> Floats:
+        raised = row_sums(self.share_el, code[self.annotator], int(code.max(initial=-1)) + 1) + self.share_el.mean(axis=0)
         return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
     def counts(self, posterior: Floats) -> Floats:
         """Expected answers of every judge by class and label, [A, K, K]."""
         return row_sums(posterior[self.item][:, :, None] * self.share_el[:, None, :], self.annotator, self.n_annotators)
-
-    def summed(self, values: Floats) -> Floats:
-        """Sums over the answers of every cell, [M, ..]."""
-        return row_sums(values, self.cell, len(self.item_m))
 
 
 def row_sums(values: Floats, index: Integers, size: int) -> Floats:

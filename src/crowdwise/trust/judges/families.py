@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.meetings import answers_of
-from crowdwise.kernels.types import Integers
-from crowdwise.trust.crowd.fusion import fused
+from crowdwise.kernels.types import Flags, Integers
+from crowdwise.trust.crowd.fusion import joined
 
 __all__ = ["PEOPLE", "Families", "by_code", "by_name", "decided", "one_vote_each"]
 
@@ -21,7 +21,7 @@ PEOPLE = ("people", "human", "humans")
 
 @dataclass(frozen=True, eq=False)
 class Families:
-    """Family of every annotator, and who is a person.
+    """Family of every annotator, groups within families, and who is a person.
 
     Attributes
     ----------
@@ -31,32 +31,50 @@ class Families:
         Its name; "" for those who stand alone.
     person : [A]
         Whether the annotator is a person: independent of all others, and what human votes are measured by.
+    inner, inner_name : tuple of [A]
+        The same of groups within families, such as prompts of one model, the smallest groups first.
     """
 
     code: Integers
     name: list[str]
-    person: np.ndarray[Any, np.dtype[np.bool_]]
+    person: Flags
+    inner: tuple[Integers, ...] = ()
+    inner_name: tuple[list[str], ...] = ()
 
     @classmethod
-    def of(cls, votes: Annotations, given: Mapping[str, str], people: Iterable[str] = PEOPLE) -> Families:
-        """From annotator -> family; `people` are names of families or of annotators."""
+    def of(cls, votes: Annotations, given: Mapping[str, str | Sequence[str]], people: Iterable[str] = PEOPLE) -> Families:
+        """From annotator -> family, or family, model and so on, the largest group first; `people` are families or annotators.
+
+        Groups of one name in two families are two groups. Without a family, "", a model is one.
+        """
         annotators, human = [str(name) for name in votes.annotators], set(people)
-        name = [given.get(who, "") for who in annotators]
+        paths = [_path(given.get(who, ())) for who in annotators]
+        name = [path[0] if path else "" for path in paths]
         person = np.array([who in human or family in human for who, family in zip(annotators, name, strict=True)], bool)
-        code, known = np.zeros(len(annotators), np.int64), dict[str, int]()
-        for a, family in enumerate(name):
-            key = f"alone {a}" if person[a] or not family else f"family {family}"
-            code[a] = known.setdefault(key, len(known))
-        return cls(code, name, person)
+        depth = max([1, *(len(path) for path, alone in zip(paths, person, strict=True) if not alone)])
+        levels = [_coded(paths, person, size) for size in range(depth, 0, -1)]
+        names = [[path[size - 1] if len(path) >= size else "" for path in paths] for size in range(depth, 1, -1)]
+        return cls(levels[-1], name, person, tuple(levels[:-1]), tuple(names))
 
     def people(self, votes: Annotations) -> list[str]:
         """Names of the people."""
         return [str(name) for name, is_person in zip(votes.annotators, self.person, strict=True) if is_person]
 
     def fused(self, votes: Annotations) -> Annotations:
-        """The votes in which every family is one annotator, with their gold."""
-        code = self.fused_code
-        return votes if code.max(initial=-1) < 0 else replace(fused(votes, code, self.fused_names), gold=votes.gold)
+        """The votes in which every family is one annotator, with their gold: the smallest groups are made one first."""
+        together, place = votes, np.arange(votes.n_annotators)
+        for code, name in zip(self.codes, (*self.inner_name, self.name), strict=True):
+            now, names = np.zeros(together.n_annotators, np.int64), np.full(together.n_annotators, "", object)
+            now[place], names[place] = code, name
+            group, first = _several(now)
+            together, moved = joined(together, group, [str(each) for each in names[first]])
+            place = moved[place]
+        return votes if together is votes else replace(together, gold=votes.gold)
+
+    @property
+    def codes(self) -> Integers:
+        """Codes of all levels, [L, A]: the smallest groups first, families last."""
+        return np.stack([*self.inner, self.code])
 
     @property
     def n_voices(self) -> int:
@@ -65,24 +83,43 @@ class Families:
 
     @property
     def fused_code(self) -> Integers:
-        """The code that `crowdwise.trust.crowd.fusion.fused` takes: -1 for those who stand alone, [A]."""
-        size = np.bincount(self.code, minlength=self.n_voices)
-        together = np.flatnonzero(size > 1)
-        new = np.full(self.n_voices, -1)
-        new[together] = np.arange(len(together))
-        return np.asarray(new[self.code])
+        """Code of the families of several, -1 for those who stand alone, [A]."""
+        return _several(self.code)[0]
 
     @property
     def fused_names(self) -> list[str]:
-        """Names of these groups."""
-        code = self.fused_code
-        return [self.name[int(np.flatnonzero(code == j)[0])] for j in range(int(code.max(initial=-1)) + 1)]
+        """Names of these families."""
+        return [self.name[a] for a in _several(self.code)[1]]
 
 
-def by_name(annotators: Iterable[Any], mark: str) -> dict[str, str]:
-    """Annotator -> what stands before the mark: model/prompt/0.7 is of the family "model". Others have no family."""
-    names = [str(name) for name in annotators]
-    return {name: name.partition(mark)[0].strip() for name in names if mark in name}
+def _path(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of groups, the largest first, without empty ones."""
+    return tuple(name for name in ((given,) if isinstance(given, str) else given) if name)
+
+
+def _coded(paths: Sequence[tuple[str, ...]], person: Flags, size: int) -> Integers:
+    """A code of the groups that so many names tell apart, [A]; whoever has fewer names, and every person, stands alone."""
+    known: dict[object, int] = {}
+    keys = [a if alone or len(path) < size else path[:size] for a, (path, alone) in enumerate(zip(paths, person, strict=True))]
+    return np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
+
+
+def _several(code: Integers) -> tuple[Integers, Integers]:
+    """Groups of several, numbered without gaps, -1 for everybody else, [A]; and the first member of each."""
+    size = np.bincount(code)
+    together = np.flatnonzero(size > 1)
+    new = np.full(len(size), -1)
+    new[together] = np.arange(len(together))
+    return np.asarray(new[code]), np.unique(code, return_index=True)[1][size[size > 0] > 1]
+
+
+def by_name(annotators: Iterable[Any], mark: str, levels: int = 1) -> dict[str, tuple[str, ...]]:
+    """Annotator -> what stands before the first marks: model/prompt/0.7 is of the family "model".
+
+    With two levels, maker/model/0.7 is of the model "model" in the family "maker". Names without a mark have no family.
+    """
+    parts = {name: [part.strip() for part in name.split(mark)] for name in map(str, annotators)}
+    return {name: tuple(each[: min(levels, len(each) - 1)]) for name, each in parts.items() if len(each) > 1}
 
 
 def by_code(annotators: Iterable[Any], code: Integers) -> dict[str, str]:

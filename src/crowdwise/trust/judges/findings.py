@@ -25,7 +25,7 @@ from crowdwise.kernels.numerics import beta_interval
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.judges.cells import Cells
 from crowdwise.trust.judges.families import Families
-from crowdwise.trust.judges.information import added_bits, entropy, family_bits
+from crowdwise.trust.judges.information import added_bits, entropy, group_bits
 from crowdwise.trust.judges.model import JudgeModel
 from crowdwise.trust.judges.panels import Panel, Panels, in_human_votes
 from crowdwise.trust.judges.resampling import Resamples, with_people
@@ -51,11 +51,11 @@ class Findings:
     posterior : [N, K] or None
         Of the labels, by the model.
     table : frame
-        A row per annotator: family, person, n_votes, accuracy with its 95 % interval, bits alone, bits added
-        to all others and those of the whole family, price.
+        A row per annotator: family, model where families have groups within them, person, n_votes, accuracy with its 95 %
+        interval, bits alone, bits added to all others and those of the whole model and family, price.
     panels : frame
-        A row per panel: what it is, its judges, n_judges, people, price of a label, accuracy, accuracy_sd, human_votes, and
-        the share that is right of items with a known label.
+        A row per panel: what it is, its judges, n_judges, people, price of a label, accuracy, accuracy_sd, accuracy_low, which
+        it is at least nine times in ten, human_votes, and the share that is right of items with a known label.
     people : [K, K] or None
         The confusion matrix by which human votes are counted.
     """
@@ -101,6 +101,7 @@ def examine(
         {
             "annotator": series_of(votes.annotators),
             "family": pl.Series(families.name, dtype=pl.String),
+            **({"model": pl.Series(families.inner_name[-1], dtype=pl.String)} if families.inner_name else {}),
             "person": families.person,
             "n_votes": np.bincount(n_votes, minlength=votes.n_annotators),
         }
@@ -108,7 +109,7 @@ def examine(
     prices = {} if price is None else {"price": pl.Series(price).fill_nan(None)}
     if (families.n_voices < LEAST_VOICES and not votes.n_gold) or votes.n_classes < 2 or votes.n_votes == 0:
         return Findings(None, None, table.with_columns(**prices), _panel_frame([]), None)
-    model, found = JudgeModel.fit(votes, families.code, posterior)
+    model, found = JudgeModel.fit(votes, families.codes, posterior)
     table = table.with_columns(**_measures(model, votes, found), **prices)
     people = human_confusion(votes, found, families, human_accuracy)
     known = votes.gold if truth is None else truth
@@ -128,7 +129,7 @@ def human_confusion(votes: Annotations, posterior: Floats, families: Families, a
         return np.full((n_classes, n_classes), wrong) + (accuracy - wrong) * np.eye(n_classes)
     if not families.person.any():
         return None
-    cells = Cells.of(answers_of(votes), families.code, votes.n_items)
+    cells = Cells.of(answers_of(votes), families.codes, votes.n_items)
     counts = cells.counts(posterior)[families.person].sum(axis=0)
     counts += counts.sum(axis=0) / max(counts.sum(), 1e-300)
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
@@ -136,8 +137,8 @@ def human_confusion(votes: Annotations, posterior: Floats, families: Families, a
 
 def _measures(model: JudgeModel, votes: Annotations, posterior: Floats) -> dict[str, Any]:
     """Accuracy with its interval, bits alone and bits given all others; empty for those without votes."""
-    cells = Cells.of(answers_of(votes), model.family, votes.n_items)
-    counts = cells.counts(posterior) + cells.labels_al[:, None, :]
+    cells = Cells.of(answers_of(votes), model.codes, votes.n_items)
+    counts = cells.counts(posterior) + cells.labels[0][:, None, :]
     total = counts.sum(axis=2, keepdims=True)
     mean, prior = counts / total, model.prior_k
     variance = np.einsum("akk,k->a", mean * (1 - mean) / (total + 1), prior**2)
@@ -147,9 +148,13 @@ def _measures(model: JudgeModel, votes: Annotations, posterior: Floats) -> dict[
     alone = entropy(np.einsum("k,akl->al", prior, mean)) - np.einsum("k,ak->a", prior, entropy(mean))
     columns = {"accuracy": accuracy, "accuracy_low": low, "accuracy_high": high, "bits": np.maximum(alone, 0.0)}
     columns["bits_added"] = added_bits(model, votes)
-    # One quantity where a judge is its whole family, of which the sum over its possible answers is the less noisy estimate.
-    single = np.bincount(model.family)[model.family] == 1
-    columns["family_bits_added"] = np.where(single, columns["bits_added"], family_bits(model, votes)[model.family])
+    families = len(model.codes)
+    for level in range(max(families - 1, 1), families + 1):
+        code = model.codes[level - 1]
+        # One quantity where a judge is the whole group, of which the sum over its possible answers is the less noisy estimate.
+        single = np.bincount(code)[code] == 1
+        name = "family_bits_added" if level == families else "model_bits_added"
+        columns[name] = np.where(single, columns["bits_added"], group_bits(model, votes, level)[code])
     none = np.bincount(cells.annotator, minlength=votes.n_annotators) == 0
     return {name: pl.Series(np.where(none, np.nan, values)).fill_nan(None) for name, values in columns.items()}
 
@@ -187,6 +192,7 @@ def _panels(
             "price": panel.price if priced else None,
             "accuracy": panel.accuracy,
             "accuracy_sd": None if np.isnan(panel.sd) else panel.sd,
+            "accuracy_low": None if np.isnan(panel.low) else panel.low,
             "human_votes": None if people is None else in_human_votes(panel.accuracy, model.prior_k, people),
             "right_on_gold": None if persons else _measured(model, votes, members, known),
         }
@@ -197,8 +203,12 @@ def _panels(
     if priced and len(judges) > 3:
         yield row("cheapest 3", panels.panel(np.argsort(panels.price, kind="stable")[:3].tolist()))
     found = panels.cheapest(target)
+    what = f"cheapest for {target:g}" if priced else f"fewest for {target:g}"
     if found is not None:
-        yield row(f"cheapest for {target:g}" if priced else f"fewest for {target:g}", found)
+        yield row(what, found)
+        surely = panels.cheapest(target, sure=True)
+        if surely is not None and surely.members != found.members:
+            yield row(f"{what} nine times in ten", surely)
     if price is None or not priced or people is None or votes.soft:
         return
     if np.isfinite(price[families.person]).any():
@@ -228,5 +238,5 @@ def _measured(model: JudgeModel, votes: Annotations, members: Integers, known: I
 
 def _panel_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     kinds: dict[str, Any] = {"panel": pl.String, "judges": pl.String, "n_judges": pl.Int64, "n_people": pl.Int64}
-    numbers = dict.fromkeys(["price", "accuracy", "accuracy_sd", "human_votes", "right_on_gold"], pl.Float64)
+    numbers = dict.fromkeys(["price", "accuracy", "accuracy_sd", "accuracy_low", "human_votes", "right_on_gold"], pl.Float64)
     return pl.DataFrame(rows, schema=kinds | numbers)

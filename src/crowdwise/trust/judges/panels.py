@@ -7,7 +7,8 @@ The expected accuracy of a panel S is that of the best label given its answers, 
 P(v_S | k) keeps what families share. Up to `EXACT` patterns of answers are enumerated; larger panels take the mean of
 max_k P(k | v_S) over `DRAWS` patterns drawn from the model with a fixed seed, the same for all panels, so that differences
 between panels are not those of the draws. A fit to few items takes its own errors for skill, and states too much; `Resamples`
-say how much, and it is subtracted. A panel of n people with one confusion matrix is enumerated by how many gave each
+say how much, and it is subtracted; from their scatter comes what the accuracy is at least nine times in ten (`Panel.low`), by
+Student's distribution of a further draw. A panel of n people with one confusion matrix is enumerated by how many gave each
 label.
 
 `cheapest` looks at all panels in the order of their price, where these are at most `MOST_PANELS`. Beyond, it adds the judge
@@ -22,10 +23,12 @@ from itertools import combinations, combinations_with_replacement
 from math import lgamma
 
 import numpy as np
+from scipy.special import stdtrit
 
+from crowdwise.data.meetings import SingleAnswers
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.trust.judges.cells import log_sum
+from crowdwise.trust.judges.cells import Cells, log_sum
 from crowdwise.trust.judges.model import JudgeModel
 from crowdwise.trust.judges.resampling import Resamples, drawn
 
@@ -36,16 +39,22 @@ EXACT, DRAWS, MOST_PANELS = 4_096, 4_096, 1_024
 MOST_PEOPLE = 25
 # Two accuracies closer than this are one; those by draws may be off by this.
 _SAME, _LUCK = 1e-9, 0.01
+# Nine times in ten.
+_SURE = 0.9
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Codes of the judges, what a label by them costs, and its expected accuracy with its standard deviation (NaN: unknown)."""
+    """Codes of the judges, what a label by them costs, and its expected accuracy.
+
+    `sd` is its standard deviation, `low` what it is at least nine times in ten; both NaN where they are not known.
+    """
 
     members: tuple[int, ...]
     price: float
     accuracy: float
     sd: float = float("nan")
+    low: float = float("nan")
 
 
 class Panels:
@@ -100,8 +109,11 @@ class Panels:
             self._corrected[panel.members] = max(float(np.mean(over)), 0.0), float(np.std(over, ddof=1))
         bias, sd = self._corrected[panel.members]
         # Never below the most frequent class, which takes no judge.
-        accuracy = max(self.panel(panel.members).accuracy - bias, float(self.model.prior_k.max()))
-        return replace(panel, accuracy=accuracy, sd=sd)
+        least = float(self.model.prior_k.max())
+        accuracy = max(self.panel(panel.members).accuracy - bias, least)
+        n = len(self.resamples.models)
+        low = max(accuracy - sd * float(stdtrit(n - 1, _SURE)) * np.sqrt(1 + 1 / n), least)
+        return replace(panel, accuracy=accuracy, sd=sd, low=low)
 
     def best(self, size: int) -> Panel:
         """The most accurate panel of so many judges, the cheaper of equal ones; of too many judges grown one by one."""
@@ -112,20 +124,23 @@ class Panels:
             found = [self.panel((*held, a)) for a in range(self.model.n_judges) if a not in held]
         return min(found, key=lambda panel: (-round(panel.accuracy, 9), panel.price, panel.members))
 
-    def cheapest(self, target: float) -> Panel | None:
-        """The cheapest panel whose expected accuracy reaches the target, the more accurate of equal ones; None if none does."""
+    def cheapest(self, target: float, *, sure: bool = False) -> Panel | None:
+        """The cheapest panel whose expected accuracy reaches the target, the more accurate of equal ones; None if none does.
+
+        With `sure`, the cheapest that reaches it nine times in ten (`Panel.low`).
+        """
         if self.panel(range(self.model.n_judges)).accuracy < target - _LUCK:
             # Nobody makes the best label less accurate, so that no other panel reaches it either.
             return None
         if not self._few:
-            return self._grown(target)
+            return self._grown(target, sure)
         reached: list[Panel] = []
         for members in self._by_price():
             price = float(self.price[list(members)].sum())
             if reached and price > reached[0].price + _SAME:
                 break
             panel = self.panel(members)
-            if panel.accuracy >= target and self.corrected(panel).accuracy >= target:
+            if self._reaches(panel, target, sure):
                 reached.append(self.corrected(panel))
         return max(reached, key=lambda panel: (round(panel.accuracy, 9), -len(panel.members)), default=None)
 
@@ -146,10 +161,17 @@ class Panels:
     def _by_price(self) -> list[tuple[int, ...]]:
         return sorted(self._subsets(), key=lambda who: (float(self.price[list(who)].sum()), len(who), who))
 
-    def _grown(self, target: float) -> Panel | None:
+    def _reaches(self, panel: Panel, target: float, sure: bool) -> bool:
+        """Whether a panel is good enough; what the model alone says is looked at first, for it takes no resamples."""
+        if panel.accuracy < target:
+            return False
+        found = self.corrected(panel)
+        return (found.low if sure else found.accuracy) >= target
+
+    def _grown(self, target: float, sure: bool) -> Panel | None:
         held: tuple[int, ...] = ()
         now = float(self.model.prior_k.max())
-        while not held or now < target or self.corrected(self.panel(held)).accuracy < target:
+        while not held or not self._reaches(self.panel(held), target, sure):
             if len(held) == self.model.n_judges:
                 return None
             rest = [a for a in range(self.model.n_judges) if a not in held]
@@ -158,7 +180,7 @@ class Panels:
             now = self.panel(held).accuracy
         for a in sorted(held, key=lambda a: -self.price[a]):
             without = tuple(b for b in held if b != a)
-            if without and self.corrected(self.panel(without)).accuracy >= target:
+            if without and self._reaches(self.panel(without), target, sure):
                 held = without
         return self.corrected(self.panel(held))
 
@@ -177,15 +199,16 @@ class Panels:
 
     def log_joint(self, members: tuple[int, ...], answers: Integers) -> Floats:
         """log P(k, answers) of every row of answers of these judges, [P, K]."""
-        model = self.model
-        log_ps = np.repeat(log_floored(model.prior_s)[None], len(answers), axis=0)
-        for f in np.unique(model.family[list(members)]):
-            log_psc = np.repeat(log_floored(model.shared_fsc[f])[None], len(answers), axis=0)
-            for a, said in zip(members, answers.T, strict=True):
-                if model.family[a] == f:
-                    same, own_ps = np.arange(model.n_classes) == said[:, None], model.own_asl[a].T[said]
-                    log_psc += log_floored(model.lam_a[a] * same[:, None, :] + (1 - model.lam_a[a]) * own_ps[:, :, None])
-            log_ps += log_sum(log_psc)
+        model, size = self.model.of(np.array(members, np.int64)), len(members)
+        given = SingleAnswers(
+            np.repeat(np.arange(len(answers)), size),
+            np.tile(np.arange(size), len(answers)),
+            np.eye(model.n_classes)[answers.ravel()],
+            size,
+            np.ones(answers.size),
+        )
+        cells = Cells.of(given, model.codes, len(answers))
+        log_ps = model.scores(cells, model.upward(cells).log_ms)
         return np.logaddexp(log_ps[:, : model.n_classes], log_ps[:, model.n_classes :])
 
 

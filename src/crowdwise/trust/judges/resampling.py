@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.meetings import answers_of
+from crowdwise.data.meetings import SingleAnswers, answers_of
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.trust.judges.model import JudgeModel
+from crowdwise.trust.judges.cells import Cells
+from crowdwise.trust.judges.model import JudgeModel, Level
 
 __all__ = ["Resamples", "drawn", "drawn_answers", "with_people"]
 
@@ -40,7 +41,7 @@ class Resamples:
             codes = given.item, given.annotator, label, votes.items, votes.annotators, votes.classes
             gold = None if votes.gold is None else np.where(votes.gold >= 0, truth, -1).astype(np.int16)
             again = Annotations.from_codes(*codes, None, gold)
-            models.append(JudgeModel.fit(again, model.family, model.posterior(again))[0])
+            models.append(JudgeModel.fit(again, model.codes, model.posterior(again))[0])
         return cls(tuple(models), *drawn(model, _FRESH, seed + 1))
 
     def of_judges(self, judges: Integers) -> Resamples:
@@ -67,24 +68,22 @@ def drawn_answers(
 ) -> tuple[Integers, Integers]:
     """Labels that these judges give to these items, [E], and the classes of all items, [n_items]."""
     state = rng.choice(len(model.prior_s), size=n_items, p=model.prior_s / model.prior_s.sum())
-    n_families = len(model.shared_fsc)
-    key, cell = np.unique(item * n_families + model.family[judge], return_inverse=True)
-    shared = _picked(model.shared_fsc[key % n_families, state[key // n_families]], rng)
-    own = _picked(model.own_asl[judge, state[item]], rng)
-    copied = rng.random(len(item)) < model.lam_a[judge]
-    return np.where(copied, shared[cell], own), state % model.n_classes
+    nowhere = np.zeros((len(item), 0))
+    cells = Cells.of(SingleAnswers(item, judge, nowhere, model.n_judges, nowhere), model.codes, n_items)
+    answer = _picked(model.levels[-1].own[cells.nodes[-1], state[cells.items[-1]]], rng)
+    for d in reversed(range(len(model.levels) - 1)):
+        level, node = model.levels[d], cells.nodes[d]
+        own = _picked(level.own[node, state[cells.items[d]]], rng)
+        answer = np.where(rng.random(len(node)) < level.lam[node], answer[cells.above[d]], own)
+    return answer, state % model.n_classes
 
 
 def with_people(model: JudgeModel, confusion: Floats, n: int) -> JudgeModel:
     """The model with n more judges, who are independent and have one confusion matrix, [K, K], on hard items too."""
     many = np.repeat(np.concatenate([confusion, confusion])[None], n, axis=0)
-    return replace(
-        model,
-        family=np.concatenate([model.family, len(model.shared_fsc) + np.arange(n)]),
-        lam_a=np.concatenate([model.lam_a, np.zeros(n)]),
-        shared_fsc=np.concatenate([model.shared_fsc, many]),
-        own_asl=np.concatenate([model.own_asl, many]),
-    )
+    more = [len(level.lam) + np.arange(n) for level in model.levels[1:]]
+    levels = [Level(np.append(level.lam, np.zeros(n)), np.concatenate([level.own, many])) for level in model.levels]
+    return replace(model, codes=np.column_stack([model.codes, more]), levels=tuple(levels))
 
 
 def _picked(rows: Floats, rng: np.random.Generator) -> Integers:
