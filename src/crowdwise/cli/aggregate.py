@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise import report
 from crowdwise.cli import fitting, sharded
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, panel, share, table
-from crowdwise.cli.job import Job, among, progress_of, refuse, say
+from crowdwise.cli.job import Job, among, progress_of, refuse
 from crowdwise.cli.options import ANNOTATORS, EDGES, FDR, GROUPS, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
@@ -19,8 +19,7 @@ from crowdwise.report.text import beside, ordinal_frame, summary_lines
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.aggregator import Aggregator
-    from crowdwise.estimator.outcome import Result
-    from crowdwise.report.heeding import Grouped, Heeded
+    from crowdwise.report.heeding import Grouped
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
@@ -150,11 +149,6 @@ def _check(options: Options, method: MethodOptions) -> None:
         refuse(words, (options, ["fuse_groups", "drop_colluders"]))
 
 
-def _by_cost(options: Options) -> bool:
-    """Whether labels are chosen by what mistakes cost."""
-    return options.costs is not None or options.abstain is not None
-
-
 def _is_small(paths: list[str]) -> bool:
     """Whether there is one file, or stdin, that memory can hold for sure."""
     path = Path(paths[0])
@@ -164,44 +158,32 @@ def _is_small(paths: list[str]) -> bool:
 def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
     grouped, estimator = _fitted(options, read, method, together)
-    result, more, dropped, heeded = _checked(estimator.result_, options, method)
-    changed = bool(dropped) or (heeded is not None and heeded.changed)
-    if heeded is not None and heeded.changed and options.fuse_groups:
-        grouped = heeded.groups(estimator.result_.votes)
+    doubts: dict[str, Any] = {"fuse": options.fuse_groups, "drop": options.drop_colluders, "given": options.groups is not None}
+    doubts["fdr"] = options.fdr if options.drop_spammers else None
+    heeded, result, changed = fitting.cautious(estimator.result_, method.trusted, **doubts), estimator.result_, False
+    costs, more = fitting.read_costs(options, result.votes.classes), dict[str, Any]()
+    if heeded is not None:
+        result, changed, more, grouped = heeded.result, heeded.changed, heeded.document(costs), heeded.grouped or grouped
     if not changed:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
-    if hasattr(result.prior, "coupling"):
-        more |= fitting.said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
     if grouped is not None:
-        import polars as pl
-
-        more |= {"n_votes": grouped.votes.n_votes, "n_annotators": grouped.votes.n_annotators}
-        items = items.with_columns(pl.Series("n_votes", grouped.votes.votes_per_item))
-    costs = fitting.read_costs(options, result.votes.classes) if _by_cost(options) else None
+        items, more = grouped.items(items), more | grouped.facts
     if costs is not None:
         from crowdwise.report.trust_text import cost_facts, cost_lines
 
         items = costs.applied(items, result.posterior)
-        dear = cost_facts(items)
-        more |= dear
-        job.say(cost_lines(costs, **dear))
-        if heeded is not None and len(heeded.readings) > 1:
-            more["labels_by_reading"] = [column.to_list() for column in heeded.frame(costs).get_columns()[2:]]
+        more |= cost_facts(items)
+        job.say(cost_lines(costs, **cost_facts(items)))
     about = fitting.read_kept(options.votes[0], keep, read, result.votes)
-    if about is not None:
-        items = beside(items, about)
-    if options.page is not None:
-        from crowdwise.report import write_page
-
-        job.file("--page", lambda path: write_page(result, path, about=about))
+    items = beside(items, about)
+    job.file("--page", lambda path: report.write_page(result, path, about=about))
     # The estimator, for online methods continue from a state that a result does not hold.
     job.file("--save", (result if changed else estimator).save)
     job.table("--confusion", result.confusion_frame, "row")
-    by_reading = items.select("item", "label").clone if heeded is None else partial(heeded.frame, costs)
-    job.table("--readings", by_reading, "item")
+    job.table("--readings", lambda: items.select("item", "label") if heeded is None else heeded.frame(items, costs), "item")
     job.labels(result, items, more, None if grouped is None else grouped.people)
     votes = None if grouped is None else grouped.votes
     job.say(summary_lines(result, read=votes, fill_unvoted=filled, by_cost=costs is not None))
@@ -223,8 +205,7 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
     _check_classes(data, read, ordinal)
     if options.edges is not None:
         estimator.set_params(edges=fitting.read_edges(options.edges, data.items))
-    if _by_cost(options):
-        fitting.read_costs(options, data.classes)  # what is wrong with them is said before the fit
+    fitting.read_costs(options, data.classes)  # what is wrong with them is said before the fit
     if data.anonymous:
         about = (options, ["annotators", "confusion", "groups", "fuse_groups", "drop_colluders", "drop_spammers"])
         refuse(fitting.ANONYMOUS, about, (method, ["history"]))
@@ -261,28 +242,6 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
     with progress_of(estimator) as progress:
         updated: Aggregator = estimator.update(fresh, gold=gold, progress=progress)
     return updated
-
-
-def _checked(
-    result: Result, options: Options, method: MethodOptions
-) -> tuple[Result, dict[str, Any], list[Any], Heeded | None]:
-    """The result after the checks for shared errors and for spammers, facts for JSON, and who was dropped."""
-    given = options.groups is not None
-    heeded = fitting.cautious(result, method.trusted, fuse=options.fuse_groups, drop=options.drop_colluders, given=given)
-    more: dict[str, Any] = {} if heeded is None else dict(heeded.facts)
-    dropped = [] if heeded is None else list(heeded.dropped)
-    result = result if heeded is None else heeded.result
-    if options.drop_spammers:
-        from crowdwise.report.heeding import without_spammers
-        from crowdwise.trust.crowd import spammers
-
-        # A fit that follows one of two factions, or only may, says nothing of those who disagree with it.
-        unsettled = heeded is not None and len(heeded.found.readings) > int(heeded.changed)
-        result, gone = without_spammers(result, spammers.score(result, fdr=options.fdr).flagged, unsettled, say)
-        dropped += gone
-    if dropped:
-        more["dropped_annotators"] = dropped
-    return result, more, dropped, heeded
 
 
 def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None:

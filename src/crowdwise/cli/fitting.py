@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ANONYMOUS", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build", "careful", "cautious"]
 __all__ += ["check_explainable", "check_groups", "check_own_column", "fit_to", "gold_by_use", "is_saved", "named", "noted"]
 __all__ += ["opened", "opening_of", "parse_list", "read_costs", "read_edges", "read_gold", "read_grouped", "read_history"]
-__all__ += ["read_kept", "read_times", "read_votes", "result_of", "said_of_edges", "say_choice", "set_up", "settings_of"]
+__all__ += ["read_kept", "read_times", "read_votes", "result_of", "say_choice", "set_up", "settings_of"]
 __all__ += ["ways_of_reading"]
 
 STDIN = "-"
@@ -138,14 +138,6 @@ def read_edges(path: Path, items: Any = ()) -> Edges:
 
     with naming("--edges"), noted() as notes:
         return read_edges(path, items, notes)
-
-
-def said_of_edges(result: Any) -> dict[str, Any]:
-    """Say whether neighbours are alike, and how much that counts."""
-    from crowdwise.report.trust_text import edge_line
-
-    note(edge_line(result.prior))
-    return {"coupling": result.prior.coupling, "association": result.prior.association}
 
 
 def read_costs(options: Any, classes: Any) -> Costs | None:
@@ -281,25 +273,31 @@ def gold_by_use(votes: Annotations, gold: Any, use: str | None) -> tuple[Annotat
 
 
 def cautious(
-    result: Result, trusted: Sequence[str] | None, *, fuse: bool = False, drop: bool = False, given: bool = False
+    result: Result,
+    trusted: Sequence[str] | None,
+    *,
+    fuse: bool = False,
+    drop: bool = False,
+    given: bool = False,
+    fdr: float | None = None,
 ) -> Heeded | None:
     """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence.
 
     `fuse` counts every group as one annotator, `drop` leaves those out who work against the others. Some groups may be `given`
-    and count as one already.
+    and count as one already. With `fdr`, spammers are dropped.
     """
     from crowdwise.engines.independence import find
 
     with steps("looking for annotators who share errors"):
         found = find(result.votes)
-    if not (found or trusted or fuse or drop):
+    if not (found or trusted or fuse or drop or fdr is not None):
         return None
     from crowdwise.report.heeding import heed
 
     heeded = heed(result, found, trusted or (), say, fuse=fuse, drop=drop, given=given)
     if not heeded.found and (fuse or drop):
         note("no annotators seem to share errors: labels are as fitted")
-    return heeded
+    return heeded if fdr is None else heeded.without_spammers(fdr, say)
 
 
 def check_groups(method: MethodOptions, *others: tuple[Any, list[str]]) -> None:

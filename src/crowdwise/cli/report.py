@@ -67,7 +67,7 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     about = read_kept(options.votes, keep, read, result.votes)
     with steps() as progress:
         job.file("-o", lambda path: write_report(fit, path, about=about, progress=progress, **more))
-    job.table("--labels", lambda: result.items_frame() if about is None else beside(result.items_frame(), about), "item")
+    job.table("--labels", lambda: beside(result.items_frame(), about), "item")
     job.say(summary_lines(result))
 
 

@@ -153,14 +153,13 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         job.say(store_lines(store, scale.work_dir if earlier else None))
         first = _fit(estimator, store, history, engine)
         result = estimator.result_
-        more = {} if edges is None else fitting.said_of_edges(result)
         job.table("--confusion", result.confusion_frame, "row")
         job.table("--annotators", lambda: by_accuracy(result), "annotator")
         kept = {"spreadsheet_safe": not options.raw, "fill_unvoted": options.fill_unvoted}
         n_rows = result.write_labels(options.output, doubts=doubts, costs=costs, **kept)
         job.say([f"wrote {options.output}: {count(n_rows, 'item')}"])
         if options.as_json:
-            print_json(facts(result) | more | {"ran_on": engine.place, "annotators": by_accuracy(result).to_dicts()})
+            print_json(facts(result) | {"ran_on": engine.place, "annotators": by_accuracy(result).to_dicts()})
         job.say(sharded_lines(result, engine.place, scale.work_dir, first))
 
 

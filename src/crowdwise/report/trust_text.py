@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from crowdwise.trust.calibration.decisions import Decisions
     from crowdwise.trust.crowd.table import Findings
 
-__all__ = ["calibration_document", "calibration_lines", "cost_facts", "cost_lines", "decision_lines", "edge_line"]
+__all__ = ["calibration_document", "calibration_lines", "cost_facts", "cost_lines", "decision_lines"]
 __all__ += ["flag_lines", "plan_facts", "plan_lines", "question_facts", "question_lines", "race_table", "reason_lines"]
 __all__ += ["score_line"]
 
@@ -195,16 +195,6 @@ def race_table(ends: pl.DataFrame) -> pl.DataFrame:
         ).alias("expected (in nine of ten crowds)"),
         pl.col("on_the_way").alias("mean on the way"),
     )
-
-
-def edge_line(prior: Any) -> str:
-    """Whether neighbours are alike, and how much that counts."""
-    alike = f"{prior.association:.1f} standard deviations more alike than any two items"
-    if prior.coupling:
-        return f"neighbours are {alike}; an edge adds {prior.coupling:.2f} to the log-odds of the neighbour's class"
-    if prior.association > 0:
-        return f"neighbours are {alike}, but edges do not help to predict the votes, so they were left aside"
-    return "neighbours are no more alike than any two items, so edges were left aside"
 
 
 def cost_facts(items: pl.DataFrame) -> dict[str, Any]:
