@@ -5,21 +5,18 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from crowdwise import report
+import crowdwise
+from crowdwise import report, scale
 from crowdwise.cli import fitting, sharded
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, panel, share, table
 from crowdwise.cli.job import Job, among, progress_of, refuse
 from crowdwise.cli.options import ANNOTATORS, EDGES, FDR, GROUPS, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.estimator.registry import METHODS, aggregators
 from crowdwise.report.text import beside, ordinal_frame, summary_lines
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.aggregator import Aggregator
-    from crowdwise.report.heeding import Grouped
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
@@ -93,27 +90,25 @@ class Options(KindOptions, CostOptions, OutputOptions):
     explain_choice: bool = flag("--explain-choice", "Print the comparison behind --method auto on stderr.")
 
 
-def run(options: Options, read: ReadOptions, method: MethodOptions, scale: ScaleOptions, keep: KeepOptions) -> None:
+def run(options: Options, read: ReadOptions, method: MethodOptions, where: ScaleOptions, keep: KeepOptions) -> None:
     """Infer the label of every item from the votes of its annotators.
 
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
     """
     _check(options, method)
-    small = scale == ScaleOptions() and _is_small(options.votes)
-    engine = "memory" if small else sharded.chosen_engine(options.votes, scale, method.method)
+    small = where == ScaleOptions() and _is_small(options.votes)
+    engine = "memory" if small else sharded.chosen_engine(options.votes, where, method.method)
     # Labels of shards may go into a folder, which has a check of its own.
     job = Job(options if engine == "memory" else replace(options, output=None), method)
     together, several = small, options.kind in (MULTILABEL, PARTIAL)
     if not small:
-        from crowdwise.scale.places import check_places, is_one_file
-
-        together = is_one_file(options.votes)
+        together = scale.places.is_one_file(options.votes)
         if engine != "memory" or not together:
-            check_places({**job.places, "-o": options.output}, options.votes, job.reads, scale.work_dir)
+            scale.places.check_places({**job.places, "-o": options.output}, options.votes, job.reads, where.work_dir)
     if engine != "memory" or not together or several:
         refuse("{} needs one file of votes for classes, in memory; join the columns to the labels instead", (keep, ["keep"]))
     if engine != "memory":
-        sharded.aggregate(engine, options, read, method, scale, job)
+        sharded.aggregate(engine, options, read, method, where, job)
     elif several:
         from crowdwise.cli import label_sets
 
@@ -172,11 +167,9 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     if grouped is not None:
         items, more = grouped.items(items), more | grouped.facts
     if costs is not None:
-        from crowdwise.report.trust_text import cost_facts, cost_lines
-
         items = costs.applied(items, result.posterior)
-        more |= cost_facts(items)
-        job.say(cost_lines(costs, **cost_facts(items)))
+        more |= report.cost_facts(items)
+        job.say(report.cost_lines(costs, **report.cost_facts(items)))
     about = fitting.read_kept(options.votes[0], keep, read, result.votes)
     items = beside(items, about)
     job.file("--page", lambda path: report.write_page(result, path, about=about))
@@ -190,7 +183,9 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     fitting.say_choice(estimator, options.explain_choice)
 
 
-def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together: bool) -> tuple[Grouped | None, Aggregator]:
+def _fitted(
+    options: Options, read: ReadOptions, method: MethodOptions, together: bool
+) -> tuple[report.Grouped | None, crowdwise.estimator.Aggregator]:
     """The method fitted to the votes, or a saved model with the votes added; and the groups that were made of them."""
     if options.warm_from is not None:
         if not together:
@@ -215,16 +210,13 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
     return grouped, fitting.fit_to(grouped.fused, estimator, method)
 
 
-def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:
+def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> crowdwise.estimator.Aggregator:
     """Fold votes into a saved model."""
-    from crowdwise.estimator.loading import load
-    from crowdwise.estimator.registry import METHODS, aggregators
-
     refuse(
         "{} was part of the first fit; leave it out with --warm-from, or fit all votes together",
         (method, ["gold_is", "history"]),
     )
-    estimator: Any = load(folder)
+    estimator: Any = crowdwise.load(folder)
     if estimator.name not in aggregators():
         raise SettingError(f"{folder} holds a classifier ({estimator.name}); train it on all votes with crowdwise train")
     if method.method not in (None, estimator.name):
@@ -240,11 +232,11 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
     gold = fitting.read_gold(method.gold, None)
     with progress_of(estimator) as progress:
-        updated: Aggregator = estimator.update(fresh, gold=gold, progress=progress)
+        updated: crowdwise.estimator.Aggregator = estimator.update(fresh, gold=gold, progress=progress)
     return updated
 
 
-def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None:
+def _check_classes(votes: crowdwise.Annotations, read: ReadOptions, ordinal: bool) -> None:
     """Refuse an alphabetical order of classes, which is none; warn of classes that look like votes against."""
     if ordinal:
         if votes.classes.dtype == object and read.classes is None and votes.n_classes > 1:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["calibration_document", "calibration_lines", "cost_facts", "cost_lines", "decision_lines"]
 __all__ += ["flag_lines", "plan_facts", "plan_lines", "question_facts", "question_lines", "race_table", "reason_lines"]
-__all__ += ["score_line"]
+__all__ += ["prediction_lines", "score_line"]
 
 
 def calibration_document(done: Calibrated) -> dict[str, Any]:
@@ -51,7 +51,18 @@ def calibration_lines(done: Calibrated) -> Iterator[str]:
             break
 
 
-def score_line(scores: Mapping[str, float]) -> str:
+def prediction_lines(facts: Mapping[str, Any], ignored: list[str]) -> Iterator[str]:
+    """Columns that were ignored, on how many rows there are votes, and how good predictions are where that is known."""
+    if ignored:
+        yield f"ignored columns that the model was not trained on: {some(ignored, 5)}"
+    if "n_rows_with_votes" in facts:
+        rows = count(facts["n_items"], "row")
+        yield f"votes on {facts['n_rows_with_votes']:,} of {rows}; the others have the classifier's own answer"
+    if "n_known" in facts:
+        yield score_line(facts)
+
+
+def score_line(scores: Mapping[str, Any]) -> str:
     """The main measures of `crowdwise.trust.metrics.score` in one line; a word where one is undefined."""
     named = {"accuracy": "accuracy", "AUC": "auc", "log-loss": "log_loss", "Brier": "brier", "ECE": "ece"}
     shown = ", ".join(f"{name} {number(scores[key]) or 'undefined'}" for name, key in named.items())
