@@ -153,12 +153,20 @@ def _is_small(paths: list[str]) -> bool:
 def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
     grouped, estimator = _fitted(options, read, method, together)
-    doubts: dict[str, Any] = {"fuse": options.fuse_groups, "drop": options.drop_colluders, "given": options.groups is not None}
-    doubts["fdr"] = options.fdr if options.drop_spammers else None
-    heeded, result, changed = fitting.cautious(estimator.result_, method.trusted, **doubts), estimator.result_, False
-    costs, more = fitting.read_costs(options, result.votes.classes), dict[str, Any]()
+    result, changed = estimator.result_, False
+    heeded = fitting.cautious(
+        result,
+        method.trusted,
+        fuse=options.fuse_groups,
+        drop=options.drop_colluders,
+        given=options.groups is not None,
+        fdr=options.fdr if options.drop_spammers else None,
+    )
+    costs = fitting.read_costs(options, result.votes.classes)
+    more: dict[str, Any] = {}
     if heeded is not None:
-        result, changed, more, grouped = heeded.result, heeded.changed, heeded.document(costs), heeded.grouped or grouped
+        result, changed = heeded.result, heeded.changed
+        more, grouped = heeded.document(costs), heeded.grouped or grouped
     if not changed:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
