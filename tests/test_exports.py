@@ -7,6 +7,7 @@ import importlib
 import pydoc
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,21 @@ def test_the_stub_and_the_package_agree() -> None:
                     source = importlib.import_module(f"crowdwise.{node.module}" if node.module else "crowdwise")
                     assert getattr(crowdwise, alias.name) is getattr(source, alias.name)
     assert listed == set(PUBLIC)
+
+
+@pytest.mark.parametrize("stub", sorted(STUB.parent.glob("*/**/__init__.pyi")), ids=lambda path: path.parent.name)
+def test_every_door_opens(stub: Path) -> None:
+    """What the stub of a room promises is there, from the place it names."""
+    name = ".".join(["crowdwise", *stub.parent.relative_to(STUB.parent).parts])
+    door, listed = importlib.import_module(name), []
+    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            listed.append(alias.name)
+            with suppress(ImportError):  # without an extra
+                source = importlib.import_module(f"{name}.{node.module or alias.name}")
+                assert getattr(door, alias.name) is (source if node.module is None else getattr(source, alias.name))
+    assert sorted(door.__all__) == sorted(listed)
 
 
 def importable_only_with_an_extra(name: str) -> bool:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crowdwise
+from crowdwise import report, scale
 from crowdwise.cli import fitting, sharded
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, panel, share, table
-from crowdwise.cli.job import Job, among, progress_of, refuse, say
+from crowdwise.cli.job import Job, among, progress_of, refuse
 from crowdwise.cli.options import ANNOTATORS, EDGES, FDR, GROUPS, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.estimator.registry import METHODS, aggregators
 from crowdwise.report.text import beside, ordinal_frame, summary_lines
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.aggregator import Aggregator
-    from crowdwise.estimator.outcome import Result
-    from crowdwise.report.heeding import Grouped, Heeded
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
@@ -94,27 +90,25 @@ class Options(KindOptions, CostOptions, OutputOptions):
     explain_choice: bool = flag("--explain-choice", "Print the comparison behind --method auto on stderr.")
 
 
-def run(options: Options, read: ReadOptions, method: MethodOptions, scale: ScaleOptions, keep: KeepOptions) -> None:
+def run(options: Options, read: ReadOptions, method: MethodOptions, where: ScaleOptions, keep: KeepOptions) -> None:
     """Infer the label of every item from the votes of its annotators.
 
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
     """
     _check(options, method)
-    small = scale == ScaleOptions() and _is_small(options.votes)
-    engine = "memory" if small else sharded.chosen_engine(options.votes, scale, method.method)
+    small = where == ScaleOptions() and _is_small(options.votes)
+    engine = "memory" if small else sharded.chosen_engine(options.votes, where, method.method)
     # Labels of shards may go into a folder, which has a check of its own.
     job = Job(options if engine == "memory" else replace(options, output=None), method)
     together, several = small, options.kind in (MULTILABEL, PARTIAL)
     if not small:
-        from crowdwise.scale.places import check_places, is_one_file
-
-        together = is_one_file(options.votes)
+        together = scale.places.is_one_file(options.votes)
         if engine != "memory" or not together:
-            check_places({**job.places, "-o": options.output}, options.votes, job.reads, scale.work_dir)
+            scale.places.check_places({**job.places, "-o": options.output}, options.votes, job.reads, where.work_dir)
     if engine != "memory" or not together or several:
         refuse("{} needs one file of votes for classes, in memory; join the columns to the labels instead", (keep, ["keep"]))
     if engine != "memory":
-        sharded.aggregate(engine, options, read, method, scale, job)
+        sharded.aggregate(engine, options, read, method, where, job)
     elif several:
         from crowdwise.cli import label_sets
 
@@ -150,11 +144,6 @@ def _check(options: Options, method: MethodOptions) -> None:
         refuse(words, (options, ["fuse_groups", "drop_colluders"]))
 
 
-def _by_cost(options: Options) -> bool:
-    """Whether labels are chosen by what mistakes cost."""
-    return options.costs is not None or options.abstain is not None
-
-
 def _is_small(paths: list[str]) -> bool:
     """Whether there is one file, or stdin, that memory can hold for sure."""
     path = Path(paths[0])
@@ -164,51 +153,47 @@ def _is_small(paths: list[str]) -> bool:
 def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
     grouped, estimator = _fitted(options, read, method, together)
-    result, more, dropped, heeded = _checked(estimator.result_, options, method)
-    changed = bool(dropped) or (heeded is not None and heeded.changed)
-    if heeded is not None and heeded.changed and options.fuse_groups:
-        grouped = heeded.groups(estimator.result_.votes)
+    result, changed = estimator.result_, False
+    heeded = fitting.cautious(
+        result,
+        method.trusted,
+        fuse=options.fuse_groups,
+        drop=options.drop_colluders,
+        given=options.groups is not None,
+        fdr=options.fdr if options.drop_spammers else None,
+    )
+    costs = fitting.read_costs(options, result.votes.classes)
+    more: dict[str, Any] = {}
+    if heeded is not None:
+        result, changed = heeded.result, heeded.changed
+        more, grouped = heeded.document(costs), heeded.grouped or grouped
     if not changed:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
-    if hasattr(result.prior, "coupling"):
-        more |= fitting.said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
     if grouped is not None:
-        import polars as pl
-
-        more |= {"n_votes": grouped.votes.n_votes, "n_annotators": grouped.votes.n_annotators}
-        items = items.with_columns(pl.Series("n_votes", grouped.votes.votes_per_item))
-    costs = fitting.read_costs(options, result.votes.classes) if _by_cost(options) else None
+        items, more = grouped.items(items), more | grouped.facts
     if costs is not None:
-        from crowdwise.report.trust_text import cost_facts, cost_lines
-
         items = costs.applied(items, result.posterior)
-        dear = cost_facts(items)
-        more |= dear
-        job.say(cost_lines(costs, **dear))
-        if heeded is not None and len(heeded.readings) > 1:
-            more["labels_by_reading"] = [column.to_list() for column in heeded.frame(costs).get_columns()[2:]]
+        more |= report.cost_facts(items)
+        job.say(report.cost_lines(costs, **report.cost_facts(items)))
     about = fitting.read_kept(options.votes[0], keep, read, result.votes)
-    if about is not None:
-        items = beside(items, about)
-    if options.page is not None:
-        from crowdwise.report import write_page
-
-        job.file("--page", lambda path: write_page(result, path, about=about))
+    items = beside(items, about)
+    job.file("--page", lambda path: report.write_page(result, path, about=about))
     # The estimator, for online methods continue from a state that a result does not hold.
     job.file("--save", (result if changed else estimator).save)
     job.table("--confusion", result.confusion_frame, "row")
-    by_reading = items.select("item", "label").clone if heeded is None else partial(heeded.frame, costs)
-    job.table("--readings", by_reading, "item")
+    job.table("--readings", lambda: items.select("item", "label") if heeded is None else heeded.frame(items, costs), "item")
     job.labels(result, items, more, None if grouped is None else grouped.people)
     votes = None if grouped is None else grouped.votes
     job.say(summary_lines(result, read=votes, fill_unvoted=filled, by_cost=costs is not None))
     fitting.say_choice(estimator, options.explain_choice)
 
 
-def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together: bool) -> tuple[Grouped | None, Aggregator]:
+def _fitted(
+    options: Options, read: ReadOptions, method: MethodOptions, together: bool
+) -> tuple[report.Grouped | None, crowdwise.estimator.Aggregator]:
     """The method fitted to the votes, or a saved model with the votes added; and the groups that were made of them."""
     if options.warm_from is not None:
         if not together:
@@ -223,8 +208,7 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
     _check_classes(data, read, ordinal)
     if options.edges is not None:
         estimator.set_params(edges=fitting.read_edges(options.edges, data.items))
-    if _by_cost(options):
-        fitting.read_costs(options, data.classes)  # what is wrong with them is said before the fit
+    fitting.read_costs(options, data.classes)  # what is wrong with them is said before the fit
     if data.anonymous:
         about = (options, ["annotators", "confusion", "groups", "fuse_groups", "drop_colluders", "drop_spammers"])
         refuse(fitting.ANONYMOUS, about, (method, ["history"]))
@@ -234,16 +218,13 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
     return grouped, fitting.fit_to(grouped.fused, estimator, method)
 
 
-def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:
+def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> crowdwise.estimator.Aggregator:
     """Fold votes into a saved model."""
-    from crowdwise.estimator.loading import load
-    from crowdwise.estimator.registry import METHODS, aggregators
-
     refuse(
         "{} was part of the first fit; leave it out with --warm-from, or fit all votes together",
         (method, ["gold_is", "history"]),
     )
-    estimator: Any = load(folder)
+    estimator: Any = crowdwise.load(folder)
     if estimator.name not in aggregators():
         raise SettingError(f"{folder} holds a classifier ({estimator.name}); train it on all votes with crowdwise train")
     if method.method not in (None, estimator.name):
@@ -259,33 +240,11 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
     gold = fitting.read_gold(method.gold, None)
     with progress_of(estimator) as progress:
-        updated: Aggregator = estimator.update(fresh, gold=gold, progress=progress)
+        updated: crowdwise.estimator.Aggregator = estimator.update(fresh, gold=gold, progress=progress)
     return updated
 
 
-def _checked(
-    result: Result, options: Options, method: MethodOptions
-) -> tuple[Result, dict[str, Any], list[Any], Heeded | None]:
-    """The result after the checks for shared errors and for spammers, facts for JSON, and who was dropped."""
-    given = options.groups is not None
-    heeded = fitting.cautious(result, method.trusted, fuse=options.fuse_groups, drop=options.drop_colluders, given=given)
-    more: dict[str, Any] = {} if heeded is None else dict(heeded.facts)
-    dropped = [] if heeded is None else list(heeded.dropped)
-    result = result if heeded is None else heeded.result
-    if options.drop_spammers:
-        from crowdwise.report.heeding import without_spammers
-        from crowdwise.trust.crowd import spammers
-
-        # A fit that follows one of two factions, or only may, says nothing of those who disagree with it.
-        unsettled = heeded is not None and len(heeded.found.readings) > int(heeded.changed)
-        result, gone = without_spammers(result, spammers.score(result, fdr=options.fdr).flagged, unsettled, say)
-        dropped += gone
-    if dropped:
-        more["dropped_annotators"] = dropped
-    return result, more, dropped, heeded
-
-
-def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None:
+def _check_classes(votes: crowdwise.Annotations, read: ReadOptions, ordinal: bool) -> None:
     """Refuse an alphabetical order of classes, which is none; warn of classes that look like votes against."""
     if ordinal:
         if votes.classes.dtype == object and read.classes is None and votes.n_classes > 1:

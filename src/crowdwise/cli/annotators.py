@@ -5,19 +5,16 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crowdwise
+from crowdwise import report
 from crowdwise.cli import fitting
 from crowdwise.cli.declare import argument, file, flag, group, option, plot, share
 from crowdwise.cli.job import Job, naming, say, steps
 from crowdwise.cli.options import FDR, GROUPS, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.outcome import Result
-    from crowdwise.report.heeding import Grouped
-    from crowdwise.trust.crowd.dependence import Dependence
+from crowdwise.trust import crowd
 
 # Rows that a terminal shows.
 _SCREEN = 40
@@ -53,30 +50,24 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     label, and unknown (too few votes to say). They rest on confusion matrices: without
     --method these are consensus's. With --groups, everybody is judged by a fit in which every group counts as one.
     """
-    from crowdwise.report.plot.crowd import plot_confusions
-    from crowdwise.report.trust_text import flag_lines, reason_lines
-    from crowdwise.trust.crowd.table import examine, for_terminal, with_dropped
-
     job = Job(options, method)
     _check(options, method)
     times = fitting.read_times(options.votes, read, options.time)
     result, shared, grouped = _judged(options, read, method)
-    look = partial(examine, fdr=options.fdr, time=times, detectors=options.detector or ())
+    look = partial(crowd.table.examine, fdr=options.fdr, time=times, detectors=options.detector or ())
     with steps() as progress:
         found = look(result, shared=shared, progress=progress)
         table, dropped = found.table, list[Any]()
         if options.drop_spammers:
-            from crowdwise.report.heeding import without_spammers
-
-            result, dropped = without_spammers(result, found.spammers, bool(shared), say)
+            result, dropped = report.without_spammers(result, found.spammers, bool(shared), say)
         if dropped:
-            table = with_dropped(table, look(result, progress=progress).table)
+            table = crowd.table.with_dropped(table, look(result, progress=progress).table)
     table = table if grouped is None else grouped.named(table)
-    job.file("--plot", lambda path: f"{plot_confusions(result, path)} confusion matrices")
-    job.main(table, "annotator", screen=for_terminal, limit=_SCREEN)
+    job.file("--plot", lambda path: f"{report.plot.plot_confusions(result, path)} confusion matrices")
+    job.main(table, "annotator", screen=crowd.table.for_terminal, limit=_SCREEN)
     if options.output is None and not options.as_json and sys.stdout.isatty():
-        print("\n".join(reason_lines(table)))
-    job.say(flag_lines(found, bool(dropped)))
+        print("\n".join(report.reason_lines(table)))
+    job.say(report.flag_lines(found, bool(dropped)))
 
 
 def _check(options: Options, method: MethodOptions) -> None:
@@ -84,49 +75,48 @@ def _check(options: Options, method: MethodOptions) -> None:
     if options.groups is not None:
         fitting.check_groups(method, (options, ["drop_spammers"]))
     if options.detector:
-        from crowdwise.trust.crowd.named import check_named
-
         with naming("--detector"):
             for name in options.detector:
-                check_named(name)
+                crowd.named.check_named(name)
 
 
-def _judged(options: Options, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence, Grouped | None]:
+def _judged(
+    options: Options, read: ReadOptions, method: MethodOptions
+) -> tuple[crowdwise.Result, crowd.dependence.Dependence, report.Grouped | None]:
     """The fit that annotators are judged by, and who shares errors; with --groups, a fit in which every group counts as one."""
     if options.groups is not None:
         return _by_groups(options.votes, options.groups, read, method)
-    from crowdwise.trust.crowd.dependence import find, settled
-
     result = fitting.result_of(options.votes, read, method) if fitting.is_saved(options.votes) else None
     if result is None:
         estimator, votes = fitting.build(method), _named_votes(options.votes, read)
         result = fitting.fit_to(votes, estimator, method).result_
     trusted = method.trusted or ()
-    shared = settled(result, find(result.votes), trusted)
+    shared = crowd.dependence.settled(result, crowd.dependence.find(result.votes), trusted)
     if shared or trusted:
-        from crowdwise.report.dependence_text import dependence_lines, trusted_lines
-
-        say(*trusted_lines(shared, result.votes, trusted), *dependence_lines(shared, result.votes, "judged"))
+        say(
+            *report.trusted_lines(shared, result.votes, trusted),
+            *report.dependence_lines(shared, result.votes, "judged"),
+        )
     return result, shared, None
 
 
-def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence, Grouped]:
-    from crowdwise.report.dependence_text import dependence_lines
-    from crowdwise.trust.crowd.dependence import Dependence, find
-    from crowdwise.trust.crowd.members import judged
-
+def _by_groups(
+    path: str, groups: Path, read: ReadOptions, method: MethodOptions
+) -> tuple[crowdwise.Result, crowd.dependence.Dependence, report.Grouped]:
     if fitting.is_saved(path):
         raise SettingError(f"--groups: {path} is a saved model; name the file of votes, to fit them again")
     estimator, votes = fitting.build(method), _named_votes(path, read)
     grouped = fitting.read_grouped(votes, groups)
     result = fitting.fit_to(grouped.fused, estimator, method).result_
-    say(*dependence_lines(find(grouped.fused), grouped.fused, "judged"))
+    say(*report.dependence_lines(crowd.dependence.find(grouped.fused), grouped.fused, "judged"))
     # Readings of the votes that the table of groups does not contradict.
-    shared = Dependence(tuple(reading for reading in find(votes).readings if grouped.explains(reading)))
-    return judged(result, votes, grouped.code), shared, grouped
+    shared = crowd.dependence.Dependence(
+        tuple(reading for reading in crowd.dependence.find(votes).readings if grouped.explains(reading))
+    )
+    return crowd.members.judged(result, votes, grouped.code), shared, grouped
 
 
-def _named_votes(path: str, read: ReadOptions) -> Annotations:
+def _named_votes(path: str, read: ReadOptions) -> crowdwise.Annotations:
     votes = fitting.read_votes(path, read)
     if votes.anonymous:
         raise SettingError(fitting.ANONYMOUS.format("crowdwise annotators"))

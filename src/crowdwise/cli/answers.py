@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crowdwise
+from crowdwise import io
 from crowdwise.cli import fitting
 from crowdwise.cli.job import note, progress_of, say
 from crowdwise.cli.options import FileOptions, KnownOptions, MaybeFeatures, MethodOptions, TaskOptions
 from crowdwise.errors import SettingError
+from crowdwise.estimator.registry import classifiers, find, make, make_classifier, select
 from crowdwise.report.text import match_line
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.io.features import Features
 
 __all__ = ["QUICK_CLASSIFIER", "build_campaign", "build_classifier", "build_task", "check_rows", "fit_answers", "fit_rows"]
 __all__ += ["learns", "read_answers", "read_features"]
@@ -24,8 +23,6 @@ QUICK_CLASSIFIER = "ccem"
 
 def build_task(options: TaskOptions, family: str, default: str, features: str | None = None) -> Any:
     """Make the chosen method for answers of another kind, checked before any file is read; `features` is their file."""
-    from crowdwise.estimator.registry import find, make, select
-
     methods = select(family=family)
     method = find(options.method or default, methods)
     if method.features and features is None:
@@ -38,11 +35,8 @@ def build_task(options: TaskOptions, family: str, default: str, features: str | 
 
 def read_answers(path: str, kind: Any, files: FileOptions, options: Any = None, names: str = "", **columns: Any) -> Any:
     """Read answers of another kind, such as comparisons; columns are named by options of these `names`, and by `columns`."""
-    from crowdwise.io import read
-    from crowdwise.io.streams import from_stdin
-
-    reader = partial(read, kind=kind, **fitting.named(options, names), **columns, **fitting.opening_of(files))
-    return from_stdin(reader) if path == fitting.STDIN else reader(path)
+    reader = partial(io.read, kind=kind, **fitting.named(options, names), **columns, **fitting.opening_of(files))
+    return io.streams.from_stdin(reader) if path == fitting.STDIN else reader(path)
 
 
 def fit_answers(estimator: Any, answers: Any, features: MaybeFeatures, **more: Any) -> Any:
@@ -50,35 +44,27 @@ def fit_answers(estimator: Any, answers: Any, features: MaybeFeatures, **more: A
     rows = read_features(features)
     if rows is None:
         return estimator.fit(answers, **more)
-    from crowdwise.io.feature_rows import check_answer_rows
-
-    note(check_answer_rows(rows, answers))
+    note(io.feature_rows.check_answer_rows(rows, answers))
     return estimator.fit(rows.X, answers, items=rows.items, **more)
 
 
-def read_features(options: MaybeFeatures, votes_item: str | None = None) -> Features | None:
+def read_features(options: MaybeFeatures, votes_item: str | None = None) -> io.features.Features | None:
     """Read features, if any are named; the votes' own name for the item column serves where the file has it too."""
     if options.features is None:
         return None
-    from crowdwise.io.features import names_in, read_features
-
     item = options.features_item
-    if item is None and votes_item is not None and votes_item in names_in(options.features):
+    if item is None and votes_item is not None and votes_item in io.features.names_in(options.features):
         item = votes_item
-    return read_features(options.features, item=item, key=options.key)
+    return io.read_features(options.features, item=item, key=options.key)
 
 
-def check_rows(rows: Features, votes: Annotations, all_items: bool = False) -> None:
+def check_rows(rows: io.features.Features, votes: crowdwise.Annotations, all_items: bool = False) -> None:
     """Refuse features that lack a row of an item with votes, or of any item, and say when order decides."""
-    from crowdwise.io import feature_rows
-
-    note((feature_rows.check_all_rows if all_items else feature_rows.check_rows)(rows, votes))
+    note((io.feature_rows.check_all_rows if all_items else io.feature_rows.check_rows)(rows, votes))
 
 
 def build_classifier(options: TaskOptions, default: str = fitting.DEFAULT_CLASSIFIER) -> Any:
     """Make the chosen classifier with its settings, checked before any file is read."""
-    from crowdwise.estimator.registry import make_classifier
-
     return fitting.set_up(make_classifier(options.method or default), options)
 
 
@@ -89,8 +75,6 @@ def build_campaign(method: MethodOptions, trains: bool) -> Any:
 
 def learns(method: MethodOptions, features: str | None) -> bool:
     """Whether a classifier is trained; options that do not go together are refused."""
-    from crowdwise.estimator.registry import classifiers
-
     chosen = method.method in classifiers() or (method.method is None and features is not None)
     if chosen and features is None:
         raise SettingError(f"{method.method} learns from features: give them with --features FILE")
@@ -99,7 +83,9 @@ def learns(method: MethodOptions, features: str | None) -> bool:
     return chosen
 
 
-def fit_rows(rows: Features, votes: Annotations, estimator: Any, method: KnownOptions, **more: Any) -> Any:
+def fit_rows(
+    rows: io.features.Features, votes: crowdwise.Annotations, estimator: Any, method: KnownOptions, **more: Any
+) -> Any:
     """Fit a classifier to features and votes; returns the features in the form in which it took them."""
     from crowdwise.methods.classify.rows import taken_by
 

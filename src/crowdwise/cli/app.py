@@ -17,15 +17,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import MISSING, fields
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from crowdwise import __version__
+from crowdwise import __version__, io
 from crowdwise.cli.declare import LIMITS, NAME, OPTION
 from crowdwise.cli.job import QUIET, TYPED, one_line, say
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
@@ -145,11 +146,7 @@ def _filled(group: Any, given: dict[str, Any]) -> Any:
 
 def _bounded(max_bytes: str | None) -> AbstractContextManager[None]:
     """Set how much files may unfold to, where it is given: nothing is imported for the default."""
-    if max_bytes is None:
-        return nullcontext()
-    from crowdwise.io.limits import bytes_of, limited
-
-    return limited(bytes_of(max_bytes))
+    return nullcontext() if max_bytes is None else io.limits.limited(io.limits.bytes_of(max_bytes))
 
 
 @contextmanager
@@ -172,7 +169,8 @@ def _guarded(debug: bool) -> Iterator[None]:
         except BrokenPipeError:
             # Silently, as the shell's own tools do when `head` has seen enough; 128 + SIGPIPE.
             _leave("", 141, debug=False)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
+            say(one_line(stop))
             # Files are replaced in one step, so an interrupted one is as it was.
             _leave("interrupted; unfinished files were left as they were", 130, debug)
         except SettingError as problem:
@@ -188,9 +186,7 @@ def _leave(line: str, code: int, debug: bool) -> None:
         traceback.print_exc()
     if line:
         say(line)
-    from crowdwise.io.streams import settle_stdout
-
-    settle_stdout()
+    io.streams.settle_stdout()
     raise typer.Exit(code)
 
 
@@ -252,9 +248,7 @@ def build(name: str) -> Any:
 def main() -> None:
     """Run the command line; the console script and ``python -m crowdwise`` both start here."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        from crowdwise.io.streams import open_streams
-
-        open_streams()
+        io.streams.open_streams()
     # What is imported lives to the end: looking through it for garbage, again and again, takes a tenth of a short run ...
     gc.set_threshold(50_000, 10, 10)
     try:
@@ -268,9 +262,6 @@ def main() -> None:
         gc.freeze()
 
 
-_TYPERS = object()
-
-
 def convert_plainly(parameter: Any) -> None:
     """Let a parameter of a command convert what is simple without typer.
 
@@ -280,20 +271,17 @@ def convert_plainly(parameter: Any) -> None:
     """
     typers = getattr(parameter, "get_runtime_param", None)
     if typers is not None:  # earlier versions convert by the types of click
-        vars(parameter)["get_runtime_param"] = lambda: _Converter(typers)
+        vars(parameter)["get_runtime_param"] = lambda: SimpleNamespace(coerce=partial(_coerced, typers))
 
 
-class _Converter:
-    """Stands for typer's own, which it asks where it must."""
+_TYPERS = object()
 
-    def __init__(self, typers: Any) -> None:
-        self._typers = typers
 
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Convert a value, a default or nothing."""
-        several = param.multiple or param.nargs == -1
-        found = (() if several else None) if value is None else _plain(value, param.type_descriptor.annotation)
-        return self._typers().coerce(value, param=param, ctx=ctx) if found is _TYPERS else found
+def _coerced(typers: Any, value: Any, param: Any, ctx: Any) -> Any:
+    """Convert a value, a default or nothing; typer's own converter is asked where it must be."""
+    several = param.multiple or param.nargs == -1
+    found = (() if several else None) if value is None else _plain(value, param.type_descriptor.annotation)
+    return typers().coerce(value, param=param, ctx=ctx) if found is _TYPERS else found
 
 
 def _plain(value: Any, kind: Any) -> Any:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import crowdwise
+from crowdwise import io, report, trust
 from crowdwise.cli.declare import argument, file, flag, group, option, page, share
-from crowdwise.cli.fitting import is_saved, read_kept, result_of
-from crowdwise.cli.job import Job, command_line, refuse
+from crowdwise.cli.fitting import is_saved, read_kept, result_of, sharing
+from crowdwise.cli.job import Job, refuse, to_stdout
 from crowdwise.cli.options import VOTES_OR_SAVED, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import InputError, SettingError
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.outcome import Result
-    from crowdwise.trust.audit import CheckTable
+from crowdwise.trust import crowd
 
 EXAMPLES = (
     "Example: crowdwise audit votes.csv --check 100 -o check.csv\n\n"
@@ -58,8 +56,6 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOp
     Where annotators seem to share errors, --decide draws instead items to which the readings of the votes give different
     labels. They certify nothing; named as known (aggregate --gold FILE --fuse-groups), they choose the reading.
     """
-    from crowdwise.trust.audit.checks import check_unfilled
-
     if options.decide is not None:
         words = "{} is about a certificate, and --decide draws what decides who shares errors; run them one after the other"
         refuse(words, (options, ["check", "checked", "more", "page", "show", "show_labels"]), (keep, ["keep"]))
@@ -76,7 +72,8 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOp
         refuse(words, (options, ["show"]), (keep, ["keep"]))
     job = Job(options, method)
     if job.to_file:
-        check_unfilled(job.output, **({} if options.decide is None else {"instead": "name it as known with aggregate --gold"}))
+        instead = {} if options.decide is None else {"instead": "name it as known with aggregate --gold"}
+        trust.audit.checks.check_unfilled(job.output, **instead)
     if options.decide is not None:
         _decide(job, options, read, method)
     elif options.checked is None:
@@ -86,67 +83,55 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOp
 
 
 def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOptions) -> None:
-    from crowdwise.engines.independence import find
-    from crowdwise.io.kept import read_shown
-    from crowdwise.report.audit_text import draw_lines
-    from crowdwise.report.check_page import write_check_page
-    from crowdwise.trust.audit import draw, read_checks
-    from crowdwise.trust.audit.checks import checks_of
-
-    earlier = None if options.more is None else read_checks(options.more)
+    earlier = None if options.more is None else trust.audit.read_checks(options.more)
     result = _result(options, read, method, earlier)
-    checks = None if earlier is None else checks_of(result, earlier)
+    checks = None if earlier is None else trust.audit.checks.checks_of(result, earlier)
     n = options.check or (_FIRST if checks is None else _FURTHER)
-    drawn = draw(result, n, error=options.error, seed=method.seed or 0, more=checks)
+    drawn = trust.audit.draw(result, n, error=options.error, seed=method.seed or 0, more=checks)
     about = read_kept(options.votes, keep, read, result.votes)
-    shown = None if options.show is None else read_shown(options.show, result.votes)
+    shown = None if options.show is None else io.kept.read_shown(options.show, result.votes)
     content = [frame for frame in (about, shown) if frame is not None]
-    name = "check" if options.page is None else options.page.stem
-    job.file("--page", lambda path: write_check_page(drawn, path, content=content, labels=options.show_labels, name=name))
+    shown_as = {"content": content, "labels": options.show_labels}
+    job.file("--page", lambda path: report.write_check_page(drawn, path, name=path.stem, **shown_as))
     only_page = options.page is not None and options.output is None and not options.as_json
     if not only_page:
         job.main(drawn.frame(labels=options.show_labels), "item", document=lambda: {"design": drawn.plan.design}, key="check")
-    table = shlex.quote(str(options.output)) if job.to_file else "FILE"
-    # What the fit looked for is remembered; a saved model keeps its confidence as it is.
-    shared = not is_saved(options.votes) and bool(find(result.votes))
-    earlier_ones = 0 if checks is None else len(checks.code)
-    job.say(draw_lines(drawn, earlier_ones, only_page, options.risk, shlex.quote(options.votes), table, shared))
+    n_earlier, shared = 0 if checks is None else len(checks.code), sharing(options.votes, result)
+    job.say(report.draw_lines(drawn, n_earlier, only_page, options.risk, *_files(options), shared))
 
 
 def _decide(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
-    from crowdwise.report.audit_text import decide_lines
-    from crowdwise.trust.audit.checks import to_fill
-    from crowdwise.trust.crowd.dependence import disputed
-
     result, n = result_of(options.votes, read, method), options.decide or 0
-    item = disputed(result, method.trusted or (), seed=method.seed or 0)
+    item = crowd.dependence.disputed(result, method.trusted or (), seed=method.seed or 0)
     if len(item) == 0:
         raise InputError(
             "there is nothing to decide: no groups that share errors are found in the votes, or what is known has decided, or "
             "however the votes are read, the labels are the same"
         )
-    frame = to_fill(result.votes, item[:n])
+    frame = trust.audit.checks.to_fill(result.votes, item[:n])
     job.main(frame, "item", document=lambda: {"disputed": len(item)}, key="check")
-    table = shlex.quote(str(options.output)) if job.to_file else "FILE"
-    job.say(decide_lines(frame.height, len(item), shlex.quote(options.votes), table))
+    job.say(report.decide_lines(frame.height, len(item), *_files(options)))
+
+
+def _files(options: Options) -> tuple[str, str]:
+    """The votes and the table that was written, as the next command names them."""
+    written = options.output is not None and not to_stdout(options.output)
+    return shlex.quote(options.votes), shlex.quote(str(options.output)) if written else "FILE"
 
 
 def _certify(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
-    from crowdwise import __version__
-    from crowdwise.report import write_answers
-    from crowdwise.report.audit_text import audit_lines, audit_page
-    from crowdwise.trust.audit import certify, read_checks
-
-    table = read_checks(options.checked)
+    table = trust.audit.read_checks(options.checked)
     result = _result(options, read, method, table)
-    audit = certify(result, table, options.error, 1 - options.risk)
-    made = {"Command": command_line(), "Method": result.method, "Drawn by": table.design, "crowdwise": __version__}
-    job.file("--page", lambda path: write_answers(path, method=result.method, made=made, **audit_page(audit)))
+    audit = trust.audit.certify(result, table, options.error, 1 - options.risk)
+    made = {"Method": result.method, "Drawn by": table.design}
+    job.page(result.method, lambda: report.audit_page(audit), made)
     job.main(audit.frame(), "item", document=lambda: {"method": result.method, **audit.facts()}, key="labels")
-    job.say(audit_lines(audit))
+    job.say(report.audit_lines(audit))
 
 
-def _result(options: Options, read: ReadOptions, method: MethodOptions, table: CheckTable | None) -> Result:
+def _result(
+    options: Options, read: ReadOptions, method: MethodOptions, table: trust.audit.CheckTable | None
+) -> crowdwise.Result:
     """The fit; with a table of checks, with the seed with which its items were drawn."""
     if table is not None and method.seed is None and table.seed and not is_saved(options.votes):
         method = replace(method, seed=table.seed)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crowdwise
+from crowdwise import report, trust
 from crowdwise.cli.declare import argument, file, group, option, plot
 from crowdwise.cli.fitting import build, careful, is_saved, read_gold, read_votes, result_of
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import GIVE_TRUTH, TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 from crowdwise.report.text import narrow
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.outcome import Result
 
 EXAMPLES = (
     "Example: crowdwise calibrate votes.csv -o labels.csv\n\n"
@@ -43,26 +43,21 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     errors counted for less (groups). With true labels of some items, by these; every one of them gets a
     probability from a calibration that has not seen it, and so the calibration error after it is an honest one.
     """
-    from crowdwise.report.plot.calibration import plot_reliability
-    from crowdwise.report.trust_text import calibration_document, calibration_lines
-    from crowdwise.trust.calibration.calibrating import HOWS, NEED_TRUTH, calibrate
-
-    among("--how", options.how, HOWS)
+    among("--how", options.how, trust.calibration.calibrating.HOWS)
     job = Job(options, method)
     result, known = fit_and_truth(options.votes, read, method, options.truth)
-    if known is None:
-        for name, needs in ((f"--how {options.how}", options.how in NEED_TRUTH), ("--plot", options.plot is not None)):
-            if needs:
-                raise SettingError(f"{name} needs true labels; {GIVE_TRUTH}")
-    done = calibrate(result, options.how, truth=known)
-    job.file("--plot", lambda path: plot_reliability(done.curves, path))
-    job.main(
-        done.result.items_frame(), "item", document=lambda: calibration_document(done), key="labels", screen=narrow, limit=10
-    )
-    job.say(calibration_lines(done))
+    needing = [f"--how {options.how}"] * (options.how in trust.calibration.calibrating.NEED_TRUTH)
+    needing += ["--plot"] * (options.plot is not None)
+    if known is None and needing:
+        raise SettingError(f"{needing[0]} needs true labels; {GIVE_TRUTH}")
+    done = trust.calibration.calibrate(result, options.how, truth=known)
+    job.file("--plot", lambda path: report.plot.plot_reliability(done.curves, path))
+    document = partial(report.calibration_document, done)
+    job.main(done.result.items_frame(), "item", document=document, key="labels", screen=narrow, limit=10)
+    job.say(report.calibration_lines(done))
 
 
-def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Path | None) -> tuple[Result, Any]:
+def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Path | None) -> tuple[crowdwise.Result, Any]:
     """Fit, and true labels that the fit has not seen (a frame or a list), or None.
 
     Gold that the votes carry is set aside and serves as the truth, unless --truth gives another.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import crowdwise
+from crowdwise import report
 from crowdwise.cli.answers import build_task, fit_answers, read_answers
 from crowdwise.cli.declare import argument, column, group, option
 from crowdwise.cli.job import Job
@@ -33,17 +35,13 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: F
     a network finds the clusters (crowd-clustering), without them the answers alone do
     (similarity-nmf).
     """
-    from crowdwise.data.similarities import Similarities
-    from crowdwise.report.answer_pages import cluster_page
-    from crowdwise.report.answer_text import by_skill, cluster_lines
-
     job, default = Job(options, features), "similarity-nmf" if features.features is None else "crowd-clustering"
     estimator = build_task(method, "similarity", default, features.features)
     if options.clusters is not None:
         estimator.set_params(clusters=options.clusters)
-    pairs = read_answers(options.pairs, Similarities, files, options, "first second annotator", answer=options.same)
+    pairs = read_answers(options.pairs, crowdwise.Similarities, files, options, "first second annotator", answer=options.same)
     result = fit_answers(estimator, pairs, features).result_
-    job.table("--annotators", lambda: by_skill(result), "annotator")
-    job.page(estimator, lambda: cluster_page(result))
+    job.table("--annotators", lambda: report.by_skill(result), "annotator")
+    job.page(estimator, lambda: report.cluster_page(result))
     job.main(result.items_frame(), "item")
-    job.say(cluster_lines(result))
+    job.say(report.cluster_lines(result))

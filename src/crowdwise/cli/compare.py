@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crowdwise import report, trust
 from crowdwise.cli.answers import check_rows, read_features
 from crowdwise.cli.declare import argument, file, group, option, output
 from crowdwise.cli.fitting import parse_list, read_edges, read_gold, read_votes
@@ -44,16 +45,13 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
     votes that were held out of its fit, how far the methods agree, seconds and memory.
     """
     from crowdwise.kernels.numerics import n_threads
-    from crowdwise.report.comparison import check_suffix, document, tables, write_comparison
-    from crowdwise.trust.compare import comparison
-    from crowdwise.trust.compare.choose import chosen
 
     job = Job(options, features, own=["-o"])
     if job.to_file:
-        check_suffix(job.output)
+        report.comparison.check_suffix(job.output)
     names = None if options.methods is None else [str(name) for name in parse_list(options.methods, "--methods")]
     # Before any file is read: two classes suit every method.
-    chosen(names, {}, 2, features.features is not None, options.edges is not None)
+    trust.compare.choose.chosen(names, {}, 2, features.features is not None, options.edges is not None)
     rows = read_features(features, read.item)
     data = read_votes(options.votes, read)
     edges = None if options.edges is None else read_edges(options.edges, data.items)
@@ -61,7 +59,7 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
         check_rows(rows, data)
     known = data.gold_labels() if options.truth is None else read_gold(options.truth, data)
     with steps() as progress:
-        found = comparison(
+        found = trust.compare.comparison(
             data,
             known,
             names,
@@ -76,8 +74,10 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
             progress=progress,
         )
     if job.to_file:
-        job.file("-o", lambda path: write_comparison(found, path, raw=options.raw))
+        job.file("-o", lambda path: report.comparison.write_comparison(found, path, raw=options.raw))
     if options.as_json or not job.to_file:
-        job.answer(found.wide(), lambda: document(found), lambda: print_tables(tables(found)))
+        job.answer(
+            found.wide(), lambda: report.comparison.document(found), lambda: print_tables(report.comparison.tables(found))
+        )
     if found.table["error"].null_count() == 0:
         raise InputError("no method could be measured; the table says why of each")

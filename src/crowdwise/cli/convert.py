@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING
 from pathlib import Path
 
+from crowdwise import io
 from crowdwise.cli.declare import TABLE, argument, flag, group, option
 from crowdwise.cli.fitting import read_votes
 from crowdwise.cli.job import Job, among, count, to_stdout
@@ -30,13 +31,11 @@ class Options(QuietOptions):
 
 def run(options: Options, read: ReadOptions) -> None:
     """Read votes in any known format and write them in another, whole or not at all."""
-    from crowdwise.io import DESTINATIONS, convert
-
-    among("--to", options.to, DESTINATIONS)
+    among("--to", options.to, io.DESTINATIONS)
     if to_stdout(options.output):
         raise SettingError("convert writes files; name one with -o")
     # The other formats have suffixes of their own, which `convert` knows.
     job = Job(options, own=[] if options.to == "tidy" else ["-o"])
-    data = convert(read_votes(options.votes, read), options.output, to=options.to, spreadsheet_safe=not options.raw)
+    data = io.convert(read_votes(options.votes, read), options.output, to=options.to, spreadsheet_safe=not options.raw)
     job.say([f"wrote {options.output}: {count(data.n_votes, 'vote')} on {count(data.n_items, 'item')}"])
     job.say(dropped_lines(data.n_missing, 0, 0))

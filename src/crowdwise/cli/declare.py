@@ -24,28 +24,29 @@ INPUT, TABLE, PAGE, PLOT, SAVE = "input", "table", "page", "plot", "save"
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
-
-    @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-    def group(cls: type[T]) -> type[T]:
-        """Make a class a group of options."""
-        ...
-
-    @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-    def panel(title: str) -> Callable[[type[T]], type[T]]:
-        """Make a class a group of options, which help shows below this title."""
-        ...
 else:
-    group = dataclass(frozen=True, kw_only=True)
 
-    def panel(title):
-        """Make a group whose own options stand in one panel."""
+    def dataclass_transform(**_):
+        """Only type checkers read it."""
+        return lambda made: made
 
-        def made(cls):
-            for name in vars(cls)["__annotations__"]:
-                vars(cls)[name].metadata[OPTION].rich_help_panel = title
-            return group(cls)
 
-        return made
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def group(cls: type[T]) -> type[T]:
+    """Make a class a group of options."""
+    return dataclass(frozen=True, kw_only=True)(cls)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def panel(title: str) -> Callable[[type[T]], type[T]]:
+    """Make a class a group of options, which help shows below this title."""
+
+    def made(cls: type[T]) -> type[T]:
+        for name in vars(cls)["__annotations__"]:
+            vars(cls)[name].metadata[OPTION].rich_help_panel = title
+        return group(cls)
+
+    return made
 
 
 def option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crowdwise import report
 from crowdwise.cli.declare import group, option
 
 EXAMPLES = "Example: crowdwise demo -o demo-output"
@@ -22,6 +23,4 @@ def run(options: Options) -> None:
     Nine honest annotators, one who answers at random, one who always gives the same answer and one
     adversary label 120 photos of animals. Nothing is downloaded.
     """
-    from crowdwise.report.demo import write_demo
-
-    print(write_demo(options.output))
+    print(report.write_demo(options.output))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crowdwise
+from crowdwise import io, report, trust
 from crowdwise.cli.answers import build_task
 from crowdwise.cli.declare import argument, file, flag, group, option, share, table
 from crowdwise.cli.fitting import build, check_own_column, read_gold, read_votes
@@ -13,10 +15,6 @@ from crowdwise.cli.job import Job, among, to_stdout
 from crowdwise.cli.options import FDR, TRUTH, VOTES, OutputOptions, ReadOptions, TaskOptions
 from crowdwise.cli.screen import print_tables
 from crowdwise.errors import SettingError
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.trust.fairness import Groups
 
 EXAMPLES = (
     "Example: crowdwise fairness votes.csv --group sex --truth truth.csv\n\n"
@@ -63,9 +61,6 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
     A gap is the largest difference between two groups; one whose interval reaches below zero may be chance. Without --truth
     only differences in how often a class is given can be seen: a bias that all annotators share looks like the truth.
     """
-    from crowdwise.report.fairness_text import document, price, tables
-    from crowdwise.trust.fairness import audit, parity_labels
-
     job = Job(options, groups)
     _check(options)
     check_groups(options.votes, groups)
@@ -76,27 +71,25 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
     given["random_state"] = method.seed or 0
     said = _predictions(data, options)
     fitted = estimator.fit(data.with_groups(found) if estimator.name == _METHOD else data)
-    seen = audit(fitted, found, predictions=said, soft=options.soft, fdr=options.fdr, **given)
+    seen = trust.fairness.audit(fitted, found, predictions=said, soft=options.soft, fdr=options.fdr, **given)
     alike = None
     if options.parity is not None:
         more: dict[str, Any] = {"constraint": options.parity, "within": options.within, "split_ties": options.split_ties}
-        alike = parity_labels(fitted, found, **more, **given)
+        alike = trust.fairness.parity_labels(fitted, found, **more, **given)
     job.table("--annotators", lambda: seen.annotators, "annotator")
     items = fitted.result_.items_frame()
     labels = items.insert_column(1, found.of_items) if alike is None else alike.items_frame()
     job.table("-o", lambda: labels, "item")
     if not to_stdout(options.output):
-        facts = partial(document, fitted.result_.method, seen, alike)
-        job.answer(seen.gaps, facts, lambda: print_tables(tables(seen, alike)))
+        facts = partial(report.fairness_text.document, fitted.result_.method, seen, alike)
+        job.answer(seen.gaps, facts, lambda: print_tables(report.fairness_text.tables(seen, alike)))
     job.say(f"note: {note}" for note in seen.notes)
-    job.say([] if alike is None else [price(alike)])
+    job.say([] if alike is None else [report.fairness_text.price(alike)])
 
 
 def _check(options: Options) -> None:
     """Refuse options that do not go together."""
-    from crowdwise.trust.fairness.parity import CONSTRAINTS
-
-    among("--parity", options.parity, CONSTRAINTS)
+    among("--parity", options.parity, trust.fairness.parity.CONSTRAINTS)
     if options.parity is None and (options.within != _WITHIN or options.split_ties):
         raise SettingError("--within and --split-ties say how to meet --parity; name the rate with it")
     both = options.model is not None and options.predicted is not None
@@ -112,29 +105,23 @@ def check_groups(votes: str, groups: GroupOptions) -> None:
         check_own_column(votes, "--group", "with stdin or a saved model, use --groups FILE")
 
 
-def item_groups(votes: str, read: ReadOptions, groups: GroupOptions, data: Annotations) -> Groups:
+def item_groups(votes: str, read: ReadOptions, groups: GroupOptions, data: crowdwise.Annotations) -> trust.fairness.Groups:
     """The group of every item, from the votes' own file or from another."""
-    from crowdwise.io import read_groups
-
     if groups.groups is not None:
-        return read_groups(groups.groups, data)
-    return read_groups(votes, data, item=read.item, group=groups.group)
+        return io.read_groups(groups.groups, data)
+    return io.read_groups(votes, data, item=read.item, group=groups.group)
 
 
-def _predictions(data: Annotations, options: Options) -> Any:
+def _predictions(data: crowdwise.Annotations, options: Options) -> Any:
     """What a classifier says of the items of the votes, as item and label; others are left aside."""
     if options.predicted is None and options.model is None:
         return None
-    from crowdwise.io.feature_rows import of_items
-
     if options.predicted is not None:
-        from crowdwise.io.file_columns import read_roles
-
-        frame = read_roles(options.predicted, {"item": None, "label": None}, fixed=True)
+        frame = io.file_columns.read_roles(options.predicted, {"item": None, "label": None}, fixed=True)
     else:
-        from crowdwise.estimator.loading import load
-        from crowdwise.io.features import read_features
         from crowdwise.methods.classify.rows import predictions
 
-        frame = predictions(load(str(options.model)), read_features(str(options.features)))
-    return of_items(frame.select("item", "label"), data.items, str(options.predicted or options.features), "the votes")
+        frame = predictions(crowdwise.load(str(options.model)), io.read_features(str(options.features))).frame
+    return io.feature_rows.of_items(
+        frame.select("item", "label"), data.items, str(options.predicted or options.features), "the votes"
+    )

@@ -9,26 +9,21 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crowdwise
+from crowdwise import io, report
 from crowdwise.cli.job import QUIET, among, naming, note, one_line, progress_of, refuse, say, steps
 from crowdwise.cli.options import FileOptions, KeepOptions, MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import InputError, SettingError
+from crowdwise.estimator.registry import METHODS, aggregators, classifiers, make_aggregator, with_setting
 from crowdwise.io.advice import parse_list, parse_settings, parse_shares
 from crowdwise.report.text import choice_lines, match_line
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.data.edges import Edges
-    from crowdwise.estimator.aggregator import Aggregator
-    from crowdwise.estimator.costs import Costs
-    from crowdwise.estimator.outcome import Result
-    from crowdwise.report.heeding import Grouped, Heeded
 
 __all__ = ["ANONYMOUS", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build", "careful", "cautious"]
 __all__ += ["check_explainable", "check_groups", "check_own_column", "fit_to", "gold_by_use", "is_saved", "named", "noted"]
 __all__ += ["opened", "opening_of", "parse_list", "read_costs", "read_edges", "read_gold", "read_grouped", "read_history"]
-__all__ += ["read_kept", "read_times", "read_votes", "result_of", "said_of_edges", "say_choice", "set_up", "settings_of"]
+__all__ += ["read_kept", "read_times", "read_votes", "result_of", "say_choice", "set_up", "settings_of"]
 __all__ += ["ways_of_reading"]
 
 STDIN = "-"
@@ -39,13 +34,9 @@ ANONYMOUS = "{} is about annotators, and nobody knows who gave these votes"
 _FOLDS: ContextVar[bool] = ContextVar("folds", default=False)
 
 
-def read_votes(path: str, options: ReadOptions, several: str | None = None) -> Annotations:
+def read_votes(path: str, options: ReadOptions, several: str | None = None) -> crowdwise.Annotations:
     """Read votes from a file, a folder or stdin, and say what was taken for what."""
-    from crowdwise.data.gold import GoldDecides
-    from crowdwise.io import FORMATS, read
-    from crowdwise.io.streams import from_stdin
-
-    among("--format", options.format, FORMATS)
+    among("--format", options.format, io.FORMATS)
     if is_saved(path):
         raise InputError(f"{path}: a saved model; this command reads votes, so name the file that holds them")
     given = ways_of_reading(options) | opening_of(options) | named(options, "weight predictions probabilities sure")
@@ -55,9 +46,9 @@ def read_votes(path: str, options: ReadOptions, several: str | None = None) -> A
     _FOLDS.set(options.fold_case)
     with noted() as notes, warnings.catch_warnings():
         # Commands that fit say it themselves, with the option that does otherwise.
-        warnings.simplefilter("ignore", GoldDecides)
-        reader = partial(read, **given, notes=notes)
-        votes: Annotations = from_stdin(reader) if path == STDIN else reader(path)
+        warnings.simplefilter("ignore", crowdwise.data.gold.GoldDecides)
+        reader = partial(io.read, **given, notes=notes)
+        votes: crowdwise.Annotations = io.streams.from_stdin(reader) if path == STDIN else reader(path)
     return votes.deduplicate() if options.deduplicate else votes
 
 
@@ -74,9 +65,7 @@ def opening_of(options: FileOptions) -> dict[str, Any]:
 
 def opened(options: FileOptions) -> AbstractContextManager[None]:
     """Open files so, in this block."""
-    from crowdwise.io.opening import opening
-
-    return opening(**opening_of(options))
+    return io.opening.opening(**opening_of(options))
 
 
 def named(options: Any, names: str) -> dict[str, Any]:
@@ -94,15 +83,13 @@ def noted() -> Iterator[list[str]]:
         note(*map(one_line, notes))
 
 
-def read_kept(path: str, options: KeepOptions, read: ReadOptions, votes: Annotations) -> Any:
+def read_kept(path: str, options: KeepOptions, read: ReadOptions, votes: crowdwise.Annotations) -> Any:
     """What the file of votes says of the items, a frame with a row per item; None where nothing is asked for."""
     if options.keep is None:
         return None
-    from crowdwise.io import read_kept
-
     check_own_column(path, "--keep", "name that file instead of stdin or a saved model")
     with opened(read):
-        return read_kept(path, options.keep, votes, item=read.item)
+        return io.read_kept(path, options.keep, votes, item=read.item)
 
 
 def is_saved(path: str | Path) -> bool:
@@ -110,53 +97,32 @@ def is_saved(path: str | Path) -> bool:
     return str(path) != STDIN and (Path(path) / SAVED).is_file()
 
 
-def read_gold(path: Path | None, votes: Annotations | None) -> Any:
+def read_gold(path: Path | None, votes: crowdwise.Annotations | None) -> Any:
     """Read known labels, or None without a path."""
-    if path is None:
-        return None
-    from crowdwise.io import read_gold
-
-    return read_gold(path, votes, fold_case=_FOLDS.get())
+    return None if path is None else io.read_gold(path, votes, fold_case=_FOLDS.get())
 
 
 def read_history(path: Path | None) -> Any:
     """Read annotators' earlier record: a saved result or a table."""
     if path is None:
         return None
-    if is_saved(path):
-        from crowdwise.estimator.outcome import Result
-
-        return Result.load(path)
-    from crowdwise.io.annotator_tables import read_record
-
-    return read_record(path)
+    return crowdwise.Result.load(path) if is_saved(path) else io.annotator_tables.read_record(path)
 
 
-def read_edges(path: Path, items: Any) -> Edges:
+def read_edges(path: Path, items: Any) -> crowdwise.Edges:
     """Edges between items, from a table; says where its first row joins two of these `items` and is no row of names."""
-    from crowdwise.io.edge_tables import read_edges
-
     with naming("--edges"), noted() as notes:
-        return read_edges(path, items, notes)
+        return io.edge_tables.read_edges(path, items, notes)
 
 
-def said_of_edges(result: Any) -> dict[str, Any]:
-    """Say whether neighbours are alike, and how much that counts."""
-    from crowdwise.report.trust_text import edge_line
-
-    note(edge_line(result.prior))
-    return {"coupling": result.prior.coupling, "association": result.prior.association}
-
-
-def read_costs(options: Any, classes: Any) -> Costs | None:
+def read_costs(options: Any, classes: Any) -> crowdwise.estimator.Costs | None:
     """Read what mistakes cost, and what no label costs; None without either."""
     if options.costs is None and options.abstain is None:
         return None
-    from crowdwise.estimator.costs import Costs
-    from crowdwise.io.file_columns import FileColumns
-
     with naming("--abstain" if options.costs is None else f"--costs: {options.costs}"):
-        return Costs.of(None if options.costs is None else FileColumns(options.costs), classes, options.abstain)
+        return crowdwise.estimator.Costs.of(
+            None if options.costs is None else io.file_columns.FileColumns(options.costs), classes, options.abstain
+        )
 
 
 def check_own_column(path: str, option: str, instead: str) -> None:
@@ -169,11 +135,9 @@ def read_times(path: str, options: ReadOptions, column: str | None) -> Any:
     """Read when each vote was given: item, annotator, label and time, from the table of votes; None without a column."""
     if column is None:
         return None
-    from crowdwise.io.file_columns import read_roles
-
     check_own_column(path, "--time", "name that file instead of stdin or a saved model")
     roles = {"item": options.item, "annotator": options.annotator, "label": options.label, "time": column}
-    return read_roles(path, roles)
+    return io.file_columns.read_roles(path, roles)
 
 
 DEFAULT_METHOD, DEFAULT_CLASSIFIER = "consensus", "auto-classifier"
@@ -196,7 +160,6 @@ def settings_of(options: TaskOptions, known: list[str]) -> dict[str, Any]:
 
 def _annotator_prior(text: str, known: list[str]) -> str:
     """The prior, if the method takes one and this is one."""
-    from crowdwise.estimator.registry import with_setting
     from crowdwise.parts.priors.abilities import named_prior
 
     if _PRIOR not in known:
@@ -207,16 +170,14 @@ def _annotator_prior(text: str, known: list[str]) -> str:
     return text
 
 
-def build(options: TaskOptions, default: str | None = None, edges: bool = False) -> Aggregator:
+def build(options: TaskOptions, default: str | None = None, edges: bool = False) -> crowdwise.estimator.Aggregator:
     """Make the chosen method for votes with its settings, checked before any file is read; `edges` will be among them."""
-    from crowdwise.estimator.registry import METHODS, aggregators, classifiers, make_aggregator
-
     if options.method in classifiers():
         raise SettingError(
             f"{options.method} learns from features too: crowdwise train VOTES --features FILE --method {options.method}"
         )
     usual = default or (_ON_EDGES if edges else DEFAULT_METHOD)
-    estimator: Aggregator = set_up(make_aggregator(options.method or usual), options)
+    estimator: crowdwise.estimator.Aggregator = set_up(make_aggregator(options.method or usual), options)
     if METHODS[estimator.name].edges and not edges:
         raise SettingError(f"{estimator.name} needs the edges between items: crowdwise aggregate VOTES --edges edges.csv")
     if edges and not METHODS[estimator.name].edges:
@@ -227,20 +188,18 @@ def build(options: TaskOptions, default: str | None = None, edges: bool = False)
 
 def set_up(estimator: Any, options: TaskOptions) -> Any:
     """Give an estimator its settings; one that it does not know is refused with those that it does."""
-    from crowdwise.estimator.estimator import check_settings, no_setting
-
     known = list(estimator.get_params(deep=False))
     given = settings_of(options, known)
     try:
         # Settings of a part, such as classifier__C, are checked by the part.
         for name in (name for name in given if "__" not in name and name not in known):
-            raise SettingError(no_setting(estimator.name, name, known))
+            raise SettingError(crowdwise.estimator.no_setting(estimator.name, name, known))
         estimator.set_params(**given)
     except ValueError as problem:
         chosen = options.method is None and estimator.name in (DEFAULT_METHOD, DEFAULT_CLASSIFIER)
         more = f"; no method is named, so it is {estimator.name}: name another with --method"
         raise SettingError(f"{problem}{more if chosen else ''}") from problem
-    check_settings(estimator)
+    crowdwise.estimator.check_settings(estimator)
     return estimator
 
 
@@ -255,7 +214,9 @@ def check_explainable(estimator: Any, asked: bool) -> None:
         raise SettingError(f"--explain-choice needs --method auto; {estimator.name} chooses nothing")
 
 
-def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions) -> Aggregator:
+def fit_to(
+    votes: crowdwise.Annotations, estimator: crowdwise.estimator.Aggregator, options: MethodOptions
+) -> crowdwise.estimator.Aggregator:
     """Fit with whatever is known beside the votes, and show how far it is."""
     gold, history = read_gold(options.gold, votes), read_history(options.history)
     votes, gold, truth = gold_by_use(votes, gold, options.gold_is)
@@ -265,10 +226,8 @@ def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions) ->
     return estimator
 
 
-def gold_by_use(votes: Annotations, gold: Any, use: str | None) -> tuple[Annotations, Any, Any]:
+def gold_by_use(votes: crowdwise.Annotations, gold: Any, use: str | None) -> tuple[crowdwise.Annotations, Any, Any]:
     """Votes and gold that a fit may see, and the class codes that it may not; says when gold decides most labels."""
-    from crowdwise.data.gold import decided_by_gold
-
     among("--gold-is", use, ("known", "truth"))
     if use == "truth":
         known = votes if gold is None else votes.with_gold(gold)
@@ -276,30 +235,34 @@ def gold_by_use(votes: Annotations, gold: Any, use: str | None) -> tuple[Annotat
             raise SettingError("--gold-is truth: there is no gold in the votes and no --gold FILE beside them")
         return replace(votes, gold=None), None, known.gold
     if use is None and gold is None and votes.n_gold:
-        note(decided_by_gold(votes, "add --gold-is truth (--gold-is known says that this is meant)"))
+        note(crowdwise.data.gold.decided_by_gold(votes, "add --gold-is truth (--gold-is known says that this is meant)"))
     return votes, gold, None
 
 
 def cautious(
-    result: Result, trusted: Sequence[str] | None, *, fuse: bool = False, drop: bool = False, given: bool = False
-) -> Heeded | None:
+    result: crowdwise.Result,
+    trusted: Sequence[str] | None,
+    *,
+    fuse: bool = False,
+    drop: bool = False,
+    given: bool = False,
+    fdr: float | None = None,
+) -> report.Heeded | None:
     """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence.
 
     `fuse` counts every group as one annotator, `drop` leaves those out who work against the others. Some groups may be `given`
-    and count as one already.
+    and count as one already. With `fdr`, spammers are dropped.
     """
     from crowdwise.engines.independence import find
 
     with steps("looking for annotators who share errors"):
         found = find(result.votes)
-    if not (found or trusted or fuse or drop):
+    if not (found or trusted or fuse or drop or fdr is not None):
         return None
-    from crowdwise.report.heeding import heed
-
-    heeded = heed(result, found, trusted or (), say, fuse=fuse, drop=drop, given=given)
+    heeded = report.heed(result, found, trusted or (), say, fuse=fuse, drop=drop, given=given)
     if not heeded.found and (fuse or drop):
         note("no annotators seem to share errors: labels are as fitted")
-    return heeded
+    return heeded if fdr is None else heeded.without_spammers(fdr, say)
 
 
 def check_groups(method: MethodOptions, *others: tuple[Any, list[str]]) -> None:
@@ -308,17 +271,16 @@ def check_groups(method: MethodOptions, *others: tuple[Any, list[str]]) -> None:
     refuse(words, *others, (method, ["history", "trusted"]))
 
 
-def read_grouped(votes: Annotations, path: Path) -> Grouped:
+def read_grouped(votes: crowdwise.Annotations, path: Path) -> report.Grouped:
     """Make one annotator of every group of the table, and say which."""
-    from crowdwise.io.annotator_tables import read_families
-    from crowdwise.report.heeding import grouped_by
-
-    families = read_families(path)
+    families = io.annotator_tables.read_families(path)
     with naming(f"--groups: {path}"), noted() as notes:
-        return grouped_by(votes, families, path, notes)
+        return report.grouped_by(votes, families, path, notes)
 
 
-def careful(votes: Annotations, estimator: Aggregator, options: MethodOptions) -> Aggregator:
+def careful(
+    votes: crowdwise.Annotations, estimator: crowdwise.estimator.Aggregator, options: MethodOptions
+) -> crowdwise.estimator.Aggregator:
     """Fit, and lower the confidence that the estimator shows where annotators seem to share errors."""
     heeded = cautious(fit_to(votes, estimator, options).result_, options.trusted)
     if heeded is not None:
@@ -326,13 +288,19 @@ def careful(votes: Annotations, estimator: Aggregator, options: MethodOptions) -
     return estimator
 
 
-def result_of(path: str, read: ReadOptions, options: MethodOptions) -> Result:
+def sharing(path: str, result: crowdwise.Result) -> bool:
+    """Whether annotators seem to share errors; a saved model keeps its confidence as it is."""
+    from crowdwise.engines.independence import find
+
+    # What the fit looked for is remembered.
+    return not is_saved(path) and bool(find(result.votes))
+
+
+def result_of(path: str, read: ReadOptions, options: MethodOptions) -> crowdwise.Result:
     """Open a saved result, or fit to votes."""
     if not is_saved(path):
         estimator = build(options)
         return careful(read_votes(path, read), estimator, options).result_
     if options != type(options)() or read != ReadOptions():
         raise SettingError(f"{path} is a saved result, so options of reading and of the method do not apply")
-    from crowdwise.estimator.outcome import Result
-
-    return Result.load(path)
+    return crowdwise.Result.load(path)

@@ -23,6 +23,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import crowdwise
+from crowdwise import io, report
 from crowdwise.cli.declare import INPUT, NAME, PLACE, SAVE
 from crowdwise.cli.screen import colours, print_csv, print_json, print_tables
 from crowdwise.errors import InputError, SettingError, did_you_mean
@@ -31,8 +33,6 @@ from crowdwise.report.text import by_accuracy, count, facts, framed, label_rows,
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from crowdwise.estimator.outcome import Result
 
 __all__ = ["QUIET", "TYPED", "Job", "among", "command_line", "count", "naming", "note", "number"]
 __all__ += ["one_line", "refuse", "say", "some", "steps", "to_stdout"]
@@ -110,16 +110,14 @@ class Job:
             raise SettingError("only -o can go to stdout")
         if self.as_json and to_stdout(self.output):
             raise SettingError("--json and -o - both ask for stdout; choose one")
-        from crowdwise.io.writer import check_place, check_suffix
-
         seen = {os.path.realpath(path): f"the input {path}" for path in self.reads if path != "-"}
         for kind, option, path in places:
             if kind in (INPUT, None) or path is None or to_stdout(path):
                 continue
             if kind != SAVE:
                 if option not in own:
-                    check_suffix(path, option, kind)
-                check_place(path, option, seen)
+                    io.writer.check_suffix(path, option, kind)
+                io.writer.check_place(path, option, seen)
             elif path.exists() and not path.is_dir():
                 raise SettingError(f"{option}: {path} is a file; name a folder")
 
@@ -143,14 +141,12 @@ class Job:
             about = write(path)
             self.say([f"wrote {path}{f': {about}' if isinstance(about, str) else ''}"])
 
-    def page(self, estimator: Any, parts: Callable[[], dict[str, Any]]) -> None:
-        """Write a page of `crowdwise.report.answer_pages`, if it is asked for."""
-        if self.places["--page"] is not None:
-            from crowdwise import __version__
-            from crowdwise.report import write_answers
-
-            made = {"Command": command_line(), "Method with its settings": repr(estimator), "crowdwise": __version__}
-            self.file("--page", lambda path: write_answers(path, method=estimator.name, made=made, **parts()))
+    def page(self, method: Any, parts: Callable[[], dict[str, Any]], how: dict[str, str] | None = None) -> None:
+        """Write a page of answers by an estimator, if it is asked for; or by a method of this name, with `how` it was run."""
+        run = {"Method with its settings": repr(method)} if how is None else how
+        made = {"Command": command_line(), **run, "crowdwise": crowdwise.__version__}
+        name = getattr(method, "name", method)
+        self.file("--page", lambda path: report.write_answers(path, method=name, made=made, **parts()))
 
     def main(
         self,
@@ -191,10 +187,10 @@ class Job:
 
     def labels(
         self,
-        result: Result,
+        result: crowdwise.Result,
         items: pl.DataFrame,
         more: dict[str, Any],
-        people_of: Callable[[Result], pl.DataFrame] | None = None,
+        people_of: Callable[[crowdwise.Result], pl.DataFrame] | None = None,
     ) -> None:
         """Write the table of annotators and send the labels of a fit, which JSON has with the probabilities by class.
 
@@ -216,9 +212,7 @@ class Job:
 
     def csv(self, frame: pl.DataFrame) -> None:
         """Write CSV on stdout."""
-        from crowdwise.io.writer import for_spreadsheets, rounded
-
-        print_csv(rounded(for_spreadsheets(frame, "stdout") if self.safe else frame))
+        print_csv(io.writer.rounded(io.writer.for_spreadsheets(frame, "stdout") if self.safe else frame))
 
     def say(self, lines: Iterable[str]) -> None:
         """Print lines on stderr, unless quiet; lines of a generator are not made in vain."""
@@ -226,9 +220,7 @@ class Job:
             say(*lines)
 
     def _write(self, frame: pl.DataFrame, path: Path, noun: str) -> None:
-        from crowdwise.io.writer import rounded, write_table
-
-        write_table(rounded(frame, path), path, spreadsheet_safe=self.safe)
+        io.write_table(io.writer.rounded(frame, path), path, spreadsheet_safe=self.safe)
         self.say([f"wrote {path}: {count(frame.height, noun)}"])
 
 

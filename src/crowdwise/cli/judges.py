@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crowdwise
+from crowdwise import io, report, trust
 from crowdwise.cli import fitting
 from crowdwise.cli.declare import argument, file, group, option, panel, share, table
 from crowdwise.cli.job import Job, naming, progress_of, refuse
 from crowdwise.cli.options import MORE, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import InputError, SettingError
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.aggregator import Aggregator
-    from crowdwise.estimator.outcome import Result
-    from crowdwise.io.verdicts import Verdicts
-    from crowdwise.trust.judges import Families
 
 EXAMPLES = (
     "Example: crowdwise judges verdicts.jsonl --families families.csv --prices prices.csv --target 0.9 -o judges.csv\n\n"
@@ -81,14 +76,11 @@ def run(options: Options, families: FamilyOptions, panels: PanelOptions, read: R
     (a or b) and a column swapped: whether a judge favours a place. With length_a and length_b, or texts such as output_1 and
     output_2: whether it prefers the longer, and beside the truth where a column truth names the better one.
     """
-    from crowdwise.report.judges_text import bias_lines, family_lines, narrow, panel_lines
-    from crowdwise.trust.judges import examine, one_vote_each, with_biases
-
     job = Job(options, families, panels, method)
     given = _check(options, families, read, method)
     estimator = fitting.build(method)
     pairs = _verdicts(options.votes, read) if families.parts is None else None
-    votes = one_vote_each(pairs.votes() if pairs is not None else _votes(options.votes, families, read))
+    votes = trust.judges.one_vote_each(pairs.votes() if pairs is not None else _votes(options.votes, families, read))
     if votes.anonymous:
         raise SettingError(fitting.ANONYMOUS.format("crowdwise judges"))
     who, source = _given(votes, families, given), "given"
@@ -99,21 +91,21 @@ def run(options: Options, families: FamilyOptions, panels: PanelOptions, read: R
         (who, result), source = _found(votes, who, estimator, method), "found"
     result = result or _fitted(who.fused(votes), estimator)
     price = _prices(votes, who, options.votes, panels, read, families.parts is not None)
-    found = examine(
+    found = trust.judges.examine(
         votes, who, result.model_posterior, price=price, human_accuracy=panels.human_accuracy, target=panels.target, truth=truth
     )
     frame = found.table
     if pairs is not None:
-        frame = with_biases(
+        frame = trust.judges.with_biases(
             frame, pairs.judge, pairs.pair, pairs.in_order, pairs.chose_first, doublings=pairs.doublings, truth=pairs.truth
         )
     job.table("--labels", result.items_frame, "item")
     job.table("--panels", lambda: found.panels, "panel")
     document = {"families": who.fused_names, "families_are": source, "panels": found.panels.to_dicts(), "method": result.method}
-    job.main(frame, "judge", document=lambda: document, key="judges", screen=narrow, limit=40)
-    job.say(family_lines(who, source))
-    job.say(bias_lines(frame))
-    job.say(panel_lines(found, panels.target))
+    job.main(frame, "judge", document=lambda: document, key="judges", screen=report.judges_text.narrow, limit=40)
+    job.say(report.judges_text.family_lines(who, source))
+    job.say(report.judges_text.bias_lines(frame))
+    job.say(report.judges_text.panel_lines(found, panels.target))
 
 
 def _check(options: Options, families: FamilyOptions, read: ReadOptions, method: MethodOptions) -> bool:
@@ -136,77 +128,71 @@ def _check(options: Options, families: FamilyOptions, read: ReadOptions, method:
     return bool(ways)
 
 
-def _verdicts(path: str, read: ReadOptions) -> Verdicts | None:
+def _verdicts(path: str, read: ReadOptions) -> io.verdicts.Verdicts | None:
     """Verdicts between two, where the file holds such and nothing says that they are votes of another kind."""
-    from crowdwise.io.verdicts import are_verdicts, read_verdicts
-    from crowdwise.report.judging import verdict_lines
-
     if read.format is not None or read.probabilities is not None or read.sure is not None or read.annotator_columns:
         return None
     with fitting.opened(read), fitting.noted() as notes:
-        if not are_verdicts(path):
+        if not io.verdicts.are_verdicts(path):
             return None
-        pairs = read_verdicts(path, question=read.item, judge=read.annotator, label=read.label)
-        notes += verdict_lines(pairs)
+        pairs = io.verdicts.read_verdicts(path, question=read.item, judge=read.annotator, label=read.label)
+        notes += report.verdict_lines(pairs)
         return pairs
 
 
-def _votes(path: str, families: FamilyOptions, read: ReadOptions) -> Annotations:
+def _votes(path: str, families: FamilyOptions, read: ReadOptions) -> crowdwise.Annotations:
     if families.parts is None:
         return fitting.read_votes(path, read)
-    from crowdwise.io.judge_parts import read_parts
-
     parts = [str(part) for part in fitting.parse_list(families.parts, "--parts")]
     classes = read.classes and fitting.parse_list(read.classes, "--classes")
     with fitting.opened(read):
-        return read_parts(path, parts, item=read.item, label=read.label, classes=classes or None, missing=read.missing or ())
+        return io.judge_parts.read_parts(
+            path, parts, item=read.item, label=read.label, classes=classes or None, missing=read.missing or ()
+        )
 
 
-def _given(votes: Annotations, options: FamilyOptions, given: bool) -> Families:
+def _given(votes: crowdwise.Annotations, options: FamilyOptions, given: bool) -> trust.judges.Families:
     """Families that are named; without any, everybody stands alone."""
-    from crowdwise.io.annotator_tables import read_family_tree
-    from crowdwise.io.judge_parts import MARK
-    from crowdwise.report.judging import families_by_name, families_by_table, with_people
-
     known: Mapping[str, tuple[str, ...]] = {}
     with fitting.noted() as notes:
         if options.families is not None:
             with naming("--families"):
-                table = read_family_tree(options.families)
-            known = families_by_table(votes, table, options.families, notes)
+                table = io.annotator_tables.read_family_tree(options.families)
+            known = report.families_by_table(votes, table, options.families, notes)
         elif given:
-            known = families_by_name(votes, options.by_name or MARK, options.levels, notes)
-    return with_people(votes, known, options.people)
+            known = report.families_by_name(votes, options.by_name or io.judge_parts.MARK, options.levels, notes)
+    return report.with_people(votes, known, options.people)
 
 
-def _found(votes: Annotations, who: Families, estimator: Aggregator, method: MethodOptions) -> tuple[Families, Result | None]:
+def _found(
+    votes: crowdwise.Annotations, who: trust.judges.Families, estimator: crowdwise.estimator.Aggregator, method: MethodOptions
+) -> tuple[trust.judges.Families, crowdwise.Result | None]:
     """Families as the votes show them, with people to rely on, and the labels by them; None where votes are soft."""
-    from crowdwise.trust.judges.families import Families, by_code, decided
-
-    result, people = _fitted(decided(votes), estimator), who.people(votes)
+    result, people = _fitted(trust.judges.decided(votes), estimator), who.people(votes)
     heeded = fitting.cautious(result, [*(method.trusted or ()), *people], fuse=True)
     labels = None if heeded is None or votes.soft else heeded.result
     if heeded is None or not heeded.found:
         return who, labels
-    return Families.of(votes, by_code(votes.annotators, heeded.found.readings[0].code), people), labels
+    return trust.judges.Families.of(
+        votes, trust.judges.families.by_code(votes.annotators, heeded.found.readings[0].code), people
+    ), labels
 
 
-def _fitted(votes: Annotations, estimator: Aggregator) -> Result:
+def _fitted(votes: crowdwise.Annotations, estimator: crowdwise.estimator.Aggregator) -> crowdwise.Result:
     with progress_of(estimator) as progress:
         return estimator.fit(votes, progress=progress).result_
 
 
-def _prices(votes: Annotations, who: Families, path: str, panels: PanelOptions, read: ReadOptions, parts: bool) -> Any:
+def _prices(
+    votes: crowdwise.Annotations, who: trust.judges.Families, path: str, panels: PanelOptions, read: ReadOptions, parts: bool
+) -> Any:
     """The price of a vote of everybody, [A], from a table or from the votes, whose judges several columns may name."""
-    from crowdwise.io.judge_parts import prices_in, read_prices
-    from crowdwise.report.judging import prices_of
-
     known: Mapping[str, float] = {}
     if panels.prices is not None:
         with naming("--prices"):
-            known = read_prices(panels.prices)
+            known = io.judge_parts.read_prices(panels.prices)
     elif not parts:
         with fitting.opened(read):
-            known = prices_in(path, read.annotator)
+            known = io.judge_parts.prices_in(path, read.annotator)
     with fitting.noted() as notes:
-        return prices_of(votes, who, known, panels.prices, notes)
+        return report.prices_of(votes, who, known, panels.prices, notes)

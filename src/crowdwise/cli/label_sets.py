@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from crowdwise import report
 from crowdwise.cli.answers import build_task, read_answers
 from crowdwise.cli.fitting import noted, parse_list, read_costs, read_votes, ways_of_reading
 from crowdwise.cli.job import Job, refuse
@@ -25,9 +26,6 @@ _TASKS = {
 
 def aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool) -> None:
     """Infer sets of labels, or classes from partial votes, and write tables of items and annotators."""
-    from crowdwise.report.answer_pages import set_page
-    from crowdwise.report.answer_text import expected_lines, set_lines
-
     kind = str(options.kind)
     if not together:
         raise SettingError(f"--type {kind} reads one file; put these together first")
@@ -50,12 +48,12 @@ def aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: J
         items = costs.applied(items, result.posterior)
     people = result.annotators_frame().sort("n_votes", descending=True, maintain_order=True)
     job.table("--annotators", lambda: people, "annotator")
-    job.page(estimator, lambda: set_page(title, items, people))
+    job.page(estimator, lambda: report.set_page(title, items, people))
     facts = {"method": estimator.name, "iterations": estimator.n_iter_, "converged": estimator.converged_}
     job.main(items, "item", document=lambda: facts | {"annotators": people.to_dicts()}, screen=narrow, limit=10)
-    job.say(set_lines(result))
+    job.say(report.set_lines(result))
     if several:
-        job.say(expected_lines(result))
+        job.say(report.expected_lines(result))
 
 
 def _read_sets(path: str, read: ReadOptions, separator: str | None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from crowdwise.cli.declare import argument, group
 from crowdwise.cli.options import ScreenOptions
 from crowdwise.cli.screen import print_json, print_rows
+from crowdwise.estimator.registry import METHODS, find
 
 EXAMPLES = "Example: crowdwise methods\n\nSettings of one: crowdwise methods dawid-skene"
 
@@ -21,8 +22,6 @@ class Options(ScreenOptions):
 
 def run(options: Options) -> None:
     """List the methods; with a name, its settings for --set with their defaults."""
-    from crowdwise.estimator.registry import METHODS, find
-
     name = options.name
     if name is not None:
         find(name).cls  # noqa: B018  refuses an unknown name, suggests a known one, says what to install

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crowdwise import campaign, report
 from crowdwise.cli.declare import argument, group, option, share
 from crowdwise.cli.fitting import result_of
 from crowdwise.cli.job import steps
@@ -31,13 +32,10 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     reached when at least that share of the labels is right in 19 crowds of 20 (--probability): the lower
     end of the printed range. It rests on experience with other crowds; to measure it: crowdwise audit.
     """
-    from crowdwise.campaign.stopping import expected_accuracy, plan
-    from crowdwise.report.trust_text import plan_facts, plan_lines
-
     result = result_of(options.votes, read, method)
     with steps() as progress:
         asked = options.target, options.probability
-        found = plan(result, *asked, repeats=options.campaigns, random_state=method.seed or 0, progress=progress)
+        found = campaign.plan(result, *asked, repeats=options.campaigns, random_state=method.seed or 0, progress=progress)
     facts = {"method": result.method, "target": options.target, "probability": options.probability}
-    facts |= plan_facts(found, expected_accuracy(result))
-    print_answer(options.as_json, lambda: facts, lambda: plan_lines(found, result))
+    facts |= report.plan_facts(found, campaign.expected_accuracy(result))
+    print_answer(options.as_json, lambda: facts, lambda: report.plan_lines(found, result))

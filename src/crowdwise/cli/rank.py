@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import crowdwise
+from crowdwise import report
 from crowdwise.cli.answers import build_task, fit_answers, read_answers
 from crowdwise.cli.declare import argument, column, group, option, plot, table
 from crowdwise.cli.job import Job, among
@@ -44,11 +46,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: F
     Scores are log-strengths: a lead of 1 wins 73% of comparisons. They come with standard errors
     and with ranges of ranks. The default is crowd-bt, or rank-network with --features.
     """
-    from crowdwise.data.comparisons import Comparisons
     from crowdwise.methods.rank.preferences import EVIDENCE, preferences
-    from crowdwise.report.answer_pages import ranking_page
-    from crowdwise.report.answer_text import ranking_document, ranking_lines
-    from crowdwise.report.plot.ranking import save_plot
 
     job = Job(options, features)
     among("--evidence", options.evidence, EVIDENCE)
@@ -56,13 +54,13 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: F
     if options.evidence == "votes" and estimator.name == "bradley-terry":
         raise SettingError("--evidence votes: bradley-terry does not model annotators; use --method crowd-bt")
     names = "first second annotator weight question"
-    votes = read_answers(options.comparisons, Comparisons, files, options, names, answer=options.winner)
+    votes = read_answers(options.comparisons, crowdwise.Comparisons, files, options, names, answer=options.winner)
     ranking: Ranking = fit_answers(estimator, votes, features).result_
     job.table("--annotators", ranking.annotators_frame, "annotator")
     job.table("--preferences", lambda: preferences(ranking, options.evidence), "pair")
-    job.file("--plot", partial(save_plot, ranking))
-    job.page(estimator, lambda: ranking_page(ranking))
+    job.file("--plot", partial(report.plot.save_plot, ranking))
+    job.page(estimator, lambda: report.ranking_page(ranking))
     shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_votes"]
-    document = partial(ranking_document, ranking)
+    document = partial(report.ranking_document, ranking)
     job.main(ranking.by_rank(), "item", document=document, screen=lambda frame: frame.select(shown))
-    job.say(ranking_lines(ranking))
+    job.say(report.ranking_lines(ranking))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import crowdwise
+from crowdwise import io, report
 from crowdwise.cli.answers import build_task, fit_answers, read_answers
 from crowdwise.cli.declare import argument, column, file, group, option, plot, share
 from crowdwise.cli.fitting import parse_list
@@ -38,21 +40,15 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: F
     Every item gets an estimate with an interval, and every annotator a bias, a noise and a weight. Without --gold, the mean
     bias of the answers counts as zero: nothing in the answers shows that a crowd is too high as a whole.
     """
-    from crowdwise.data.ratings import Ratings
-    from crowdwise.io import read_known
-    from crowdwise.report.answer_pages import number_page
-    from crowdwise.report.answer_text import by_weight, number_document, number_lines
-    from crowdwise.report.plot.numbers import save_estimates
-
     job = Job(options, features)
     estimator = build_task(method, "numbers", "gaussian-crowd-bayes", features.features)
     columns = None if options.value is None else [str(name) for name in parse_list(options.value, "--value")]
-    data = read_answers(options.values, Ratings, files, options, "item annotator weight question", value=columns)
-    known = None if options.gold is None else read_known(options.gold, data)
+    data = read_answers(options.values, crowdwise.Ratings, files, options, "item annotator weight question", value=columns)
+    known = None if options.gold is None else io.read_known(options.gold, data)
     result = fit_answers(estimator, data, features, gold=known).result_
-    job.file("--plot", lambda path: save_estimates(result, path, level=options.level))
-    job.table("--annotators", lambda: by_weight(result), "annotator")
-    job.page(estimator, lambda: number_page(result, options.level))
-    document = partial(number_document, estimator, options.level)
+    job.file("--plot", lambda path: report.plot.save_estimates(result, path, level=options.level))
+    job.table("--annotators", lambda: report.by_weight(result), "annotator")
+    job.page(estimator, lambda: report.number_page(result, options.level))
+    document = partial(report.number_document, estimator, options.level)
     job.main(result.items_frame(options.level), "item", document=document, key="estimates", limit=10)
-    job.say(number_lines(estimator, options.level, options.gold is not None))
+    job.say(report.number_lines(estimator, options.level, options.gold is not None))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crowdwise
+from crowdwise import report
 from crowdwise.cli.annotators import TIME
 from crowdwise.cli.declare import PAGE, argument, file, flag, group, option, share, table
 from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
@@ -12,9 +14,6 @@ from crowdwise.cli.fitting import build, careful, is_saved, read_gold, read_kept
 from crowdwise.cli.job import Job, command_line, steps
 from crowdwise.cli.options import FDR, RAW, TRUTH, VOTES_OR_SAVED, KeepOptions, MethodOptions, QuietOptions, ReadOptions
 from crowdwise.report.text import beside, summary_lines
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.outcome import Result
 
 EXAMPLES = (
     "Example: crowdwise report votes.csv -o report.html\n\n"
@@ -46,19 +45,16 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     """
     from datetime import date
 
-    from crowdwise.report import write_report
-    from crowdwise.report.full import fingerprint
-
     grouped = groups != GroupOptions()
     if grouped:
         check_groups(options.votes, groups)
     job = Job(options, groups, method)
     times = read_times(options.votes, read, options.time)
     fit, unseen = _fit(options.votes, read, method)
-    result: Result = getattr(fit, "result_", fit)
+    result: crowdwise.Result = getattr(fit, "result_", fit)
     made = {"Command": command_line()}
     for name, path in (("Votes", options.votes), ("Truth", options.truth), ("Gold", method.gold), ("Groups", groups.groups)):
-        made |= fingerprint(name, path)
+        made |= report.fingerprint(name, path)
     more: dict[str, Any] = {"title": options.title, "time": times, "price": options.price, "fdr": options.fdr}
     # Gold that the fit did not see measures labels as well as a file of true labels does.
     truth = unseen if options.truth is None else read_gold(options.truth, result.votes)
@@ -66,21 +62,17 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     more["groups"] = item_groups(options.votes, read, groups, result.votes) if grouped else None
     about = read_kept(options.votes, keep, read, result.votes)
     with steps() as progress:
-        job.file("-o", lambda path: write_report(fit, path, about=about, progress=progress, **more))
-    job.table("--labels", lambda: result.items_frame() if about is None else beside(result.items_frame(), about), "item")
+        job.file("-o", lambda path: report.write_report(fit, path, about=about, progress=progress, **more))
+    job.table("--labels", lambda: beside(result.items_frame(), about), "item")
     job.say(summary_lines(result))
 
 
 def _fit(path: str, read: ReadOptions, method: MethodOptions) -> tuple[Any, Any]:
-    """What is shown, the estimator where it knows why it chose its method; and gold that it did not see, {item: class}."""
+    """What is shown, the estimator where it knows why it chose its method; and gold that it did not see, [N] labels."""
     if is_saved(path):
-        from crowdwise.estimator.loading import load
-
         result = result_of(path, read, method)
-        return (load(path) if result.method.startswith("auto: ") else result), None
+        return (crowdwise.load(path) if result.method.startswith("auto: ") else result), None
     votes = read_votes(path, read)
     estimator, gold = careful(votes, build(method), method), read_gold(method.gold, votes)
     known = votes if gold is None else votes.with_gold(gold)
-    if method.gold_is != "truth" or known.gold is None:
-        return estimator, None
-    return estimator, {known.items[n]: known.classes[k] for n, k in enumerate(known.gold) if k >= 0}
+    return estimator, known.gold_labels() if method.gold_is == "truth" else None

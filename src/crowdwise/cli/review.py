@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crowdwise import report, trust
 from crowdwise.cli.calibrate import fit_and_truth
 from crowdwise.cli.declare import argument, file, flag, group, option, share
 from crowdwise.cli.job import Job, among
@@ -41,15 +42,12 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     printed. With true labels of some items, chosen at random, labels are
     accepted only as far as these show that the error stays within the rate, and the error found is printed with its interval.
     """
-    from crowdwise.report.trust_text import decision_lines
-    from crowdwise.trust.calibration.decisions import decide
-
     among("--how", options.how, _WAYS, "; true labels are kept for the check")
     job = Job(options, method)
     result, known = fit_and_truth(options.votes, read, method, options.truth)
     if known is None and (options.adaptive or options.by_class):
         raise SettingError(f"--adaptive and --by-class need true labels; {GIVE_TRUTH}")
-    decisions = decide(
+    decisions = trust.calibration.decisions.decide(
         result,
         options.error,
         truth=known,
@@ -61,4 +59,4 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
         by_class=options.by_class,
     )
     job.main(decisions.frame(), "item", document=lambda: {"method": result.method, **decisions.facts()}, key="decisions")
-    job.say(decision_lines(decisions, options.error, options.risk))
+    job.say(report.decision_lines(decisions, options.error, options.risk))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from crowdwise import data
 from crowdwise.cli.declare import group, option, table
 from crowdwise.cli.fitting import parse_list
 from crowdwise.cli.job import Job
@@ -39,11 +40,9 @@ def run(options: Options) -> None:
     """
     import polars as pl
 
-    from crowdwise.data.simulate.typed import range_of
-
     job = Job(options)
     more: dict[str, Any] = {"activity": options.activity, "difficulty": options.difficulty, "random_state": options.seed}
-    more["votes_per_item"] = range_of(options.votes_per_item)
+    more["votes_per_item"] = data.simulate.range_of(options.votes_per_item)
     found = drawn(options.classes, options.kind, n_items=options.items, n_annotators=options.annotators, **more)
     job.table("--truth", lambda: pl.DataFrame(list(found.gold.items()), schema=["item", "label"], orient="row"), "item")
     job.main(found.votes.to_frame(), "vote")
@@ -51,8 +50,6 @@ def run(options: Options) -> None:
 
 def drawn(classes: str, kind: str, **more: Any) -> Any:
     """A simulated campaign; `classes` are their number or their names, `kind` is a family or FAMILY=SHARE pairs."""
-    from crowdwise.data.simulate import simulate
-    from crowdwise.data.simulate.typed import mix_of
-
     names = None if classes.strip().isdigit() else parse_list(classes, "--classes")
-    return simulate(n_classes=int(classes) if names is None else len(names), classes=names, annotators=mix_of(kind), **more)
+    n_classes = int(classes) if names is None else len(names)
+    return data.simulate.simulate(n_classes=n_classes, classes=names, annotators=data.simulate.mix_of(kind), **more)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crowdwise
+from crowdwise import campaign, report
 from crowdwise.cli.answers import build_campaign, check_rows, learns, read_features
 from crowdwise.cli.declare import argument, file, flag, group, option, panel
 from crowdwise.cli.fitting import parse_list, read_gold, read_votes
@@ -12,9 +14,6 @@ from crowdwise.cli.job import Job, naming, note, refuse, steps
 from crowdwise.cli.options import GIVE_TRUTH, TRUTH_OR_GOLD, CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
 from crowdwise.cli.simulate import drawn
 from crowdwise.errors import SettingError
-
-if TYPE_CHECKING:
-    from crowdwise.campaign.oracle import Oracle
 
 EXAMPLES = (
     "Example: crowdwise simulate-campaign votes.csv --truth truth.csv --policies random+random,warm-information -o race\n\n"
@@ -64,52 +63,45 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     a classifier is trained after every batch. The table on stdout is the end of the race: accuracy, what was
     expected with its range in nine of ten crowds, and the mean accuracy during the campaign.
     """
-    from crowdwise.campaign.campaign import race, summary, usual_budget, write_curves
-    from crowdwise.campaign.policies import policy_of
-    from crowdwise.estimator.storage import check_folder
-    from crowdwise.report.trust_text import race_table
-
     job = Job(options)
     refuse("{} gives away what the race is about; give the truth with --truth", (method, ["gold", "history", "trusted"]))
     chosen = [str(name) for name in parse_list(options.policies, "--policies")]
     with naming("--policies"):
         for name in chosen:
-            policy_of(name)
+            campaign.policy_of(name)
     if options.folder is not None:
-        check_folder(options.folder)
+        crowdwise.estimator.check_folder(options.folder)
     trains, first = learns(method, features.features), method.seed or 0
     estimator = build_campaign(method, trains)
     oracle = _oracle(options, read, features, first)
     more = _features(oracle, read, features, estimator if trains else None)
-    budget = usual_budget(oracle) if options.budget is None else options.budget
+    budget = campaign.usual_budget(oracle) if options.budget is None else options.budget
     batch = max(budget // 20, 1) if options.batch is None else options.batch
     seeds = range(first, first + options.campaigns)
     with steps() as progress:
         more |= {"seeds": seeds, "start": options.start, "explore": options.explore, "progress": progress}
-        curves = race(chosen, oracle, estimator, budget, batch, **more)
+        curves = campaign.race(chosen, oracle, estimator, budget, batch, **more)
     if options.folder is not None:
-        for path in write_curves(curves, options.folder, plot=not options.no_plot):
+        for path in campaign.write_curves(curves, options.folder, plot=not options.no_plot):
             note(f"wrote {path}")
     facts = {"method": estimator.name, "budget": budget, "batch": batch}
-    job.main(summary(curves), "policy", document=lambda: facts, key="policies", screen=race_table)
+    job.main(campaign.summary(curves), "policy", document=lambda: facts, key="policies", screen=report.race_table)
 
 
-def _oracle(options: Options, read: ReadOptions, features: MaybeFeatures, seed: int) -> Oracle:
+def _oracle(options: Options, read: ReadOptions, features: MaybeFeatures, seed: int) -> campaign.Oracle:
     """Who answers: the recorded votes, or simulated annotators."""
-    from crowdwise.campaign.oracle import RecordedCrowd, SimulatedCrowd
-
     if options.votes is not None:
         data = read_votes(options.votes, read)
         if options.truth is None and data.gold is None:
             raise SettingError(f"a race needs true labels; {GIVE_TRUTH}")
-        return RecordedCrowd(data, read_gold(options.truth, data))
+        return campaign.RecordedCrowd(data, read_gold(options.truth, data))
     if features.features is not None:
         raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
     sizes = {"n_items": options.items, "n_annotators": options.annotators, "votes_per_item": 1, "random_state": seed}
-    return SimulatedCrowd.of(drawn(read.classes or "3", options.kind, **sizes), seed)
+    return campaign.SimulatedCrowd.of(drawn(read.classes or "3", options.kind, **sizes), seed)
 
 
-def _features(oracle: Oracle, read: ReadOptions, features: MaybeFeatures, classifier: Any) -> dict[str, Any]:
+def _features(oracle: campaign.Oracle, read: ReadOptions, features: MaybeFeatures, classifier: Any) -> dict[str, Any]:
     """Features as `race` takes them."""
     rows = read_features(features, read.item)
     if rows is None or oracle.allowed is None:

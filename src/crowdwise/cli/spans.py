@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import crowdwise
+from crowdwise import io, report
 from crowdwise.cli.answers import build_task, read_answers
 from crowdwise.cli.declare import argument, column, group, option, table
 from crowdwise.cli.job import Job, among
@@ -44,24 +46,18 @@ def run(options: Options, method: TaskOptions, files: FileOptions) -> None:
     tokens are a span of this type. Methods are bsc (the default), hmm-crowd, token-dawid-skene and
     token-majority.
     """
-    from crowdwise.data.token_votes import TokenVotes
-    from crowdwise.io.conll import is_conll_name, write_conll
-    from crowdwise.io.kinds import TAG_FORMATS
-    from crowdwise.report.answer_pages import span_page
-    from crowdwise.report.answer_text import by_f1, span_lines
-
-    among("--format", options.format, TAG_FORMATS)
-    conll = options.tokens is not None and is_conll_name(options.tokens)
+    among("--format", options.format, io.kinds.TAG_FORMATS)
+    conll = options.tokens is not None and io.conll.is_conll_name(options.tokens)
     job = Job(options, own=["--tokens"] if conll else [])
     estimator = build_task(method, "sequences", "bsc")
-    tags = read_answers(options.votes, TokenVotes, files, options, _NAMED)
+    tags = read_answers(options.votes, crowdwise.TokenVotes, files, options, _NAMED)
     result = estimator.fit(tags).result_
     spans = result.spans_frame()
     if conll:
-        job.file("--tokens", partial(write_conll, tags, result.labels))
+        job.file("--tokens", partial(io.conll.write_conll, tags, result.labels))
     else:
         job.table("--tokens", result.items_frame, "token")
-    job.table("--annotators", lambda: by_f1(result), "annotator")
-    job.page(estimator, lambda: span_page(result, spans))
+    job.table("--annotators", lambda: report.by_f1(result), "annotator")
+    job.page(estimator, lambda: report.span_page(result, spans))
     job.main(spans, "span")
-    job.say(span_lines(result, spans))
+    job.say(report.span_lines(result, spans))

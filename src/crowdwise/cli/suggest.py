@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import crowdwise
+from crowdwise import campaign, io, report
 from crowdwise.cli.answers import build_campaign, check_rows, fit_rows, learns, read_features
 from crowdwise.cli.declare import INPUT, argument, file, flag, group, option, panel
 from crowdwise.cli.fitting import careful, parse_list, read_votes
 from crowdwise.cli.job import Job, naming
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
-
-if TYPE_CHECKING:
-    from crowdwise.campaign.policies import State
-    from crowdwise.data.annotations import Annotations
 
 EXAMPLES = (
     "Example: crowdwise suggest votes.csv --budget 100 -o assignments.csv\n\n"
@@ -59,61 +56,48 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     is random, accuracy, ucb, thompson, epsilon-greedy or expertise; dalc is predictive-entropy+expertise.
     With --features a classifier is trained (see crowdwise train), and questions are distributed over the features.
     """
-    from crowdwise.campaign.assign import suggest
-    from crowdwise.campaign.policies import policy_of
-    from crowdwise.report.trust_text import question_facts, question_lines
-
     job = Job(options, features, method)
     with naming("--policy"):
-        policy_of(options.policy)
+        campaign.policy_of(options.policy)
     state, informed = _state(options, read, method, features)
     # A classifier that has seen no vote cannot say what is worth asking.
-    found = suggest(state, options.policy if informed else "random+random", options.budget, explore=options.explore)
-    facts = question_facts(found, options.policy, options.budget)
+    found = campaign.suggest(state, options.policy if informed else "random+random", options.budget, explore=options.explore)
+    facts = report.question_facts(found, options.policy, options.budget)
     job.main(found.frame(), "question", document=lambda: facts, key="questions")
-    job.say(question_lines(found, facts))
+    job.say(report.question_lines(found, facts))
 
 
-def _state(options: Options, read: ReadOptions, method: MethodOptions, features: MaybeFeatures) -> tuple[State, bool]:
+def _state(options: Options, read: ReadOptions, method: MethodOptions, features: MaybeFeatures) -> tuple[campaign.State, bool]:
     """A fitted model and the pool, and whether the model has seen votes."""
     import numpy as np
 
-    from crowdwise.campaign.names import sliceable
-    from crowdwise.campaign.policies import State
-    from crowdwise.campaign.pool import Pool
-    from crowdwise.campaign.tables import beside_asked, read_pool
-
     trains = learns(method, features.features)
-    known, limits = read_pool(_votes(options, read), options.pool, options.capacity, read.item)
+    known, limits = campaign.tables.read_pool(_votes(options, read), options.pool, options.capacity, read.item)
     rows = read_features(features, read.item)
     model, table = None, None
     if trains and known.n_votes:
         assert rows is not None
         model = build_campaign(method, trains)
         check_rows(rows, known, all_items=True)
-        table = sliceable(fit_rows(rows, known, model, method))
+        table = campaign.names.sliceable(fit_rows(rows, known, model, method))
         result = model.result_
     else:
         estimator = build_campaign(MethodOptions(seed=method.seed) if trains else method, False)
         result = careful(known, estimator, method).result_
         if rows is not None:
-            from crowdwise.io.feature_rows import rows_of
-
             # Only to distribute questions; where rows are missing, they are not.
-            table = rows_of(rows, result.votes.items)
+            table = io.feature_rows.rows_of(rows, result.votes.items)
     limits |= {"per_item": options.per_item, "least": options.least, "most": options.most, "repeats": options.ask_again}
-    pool = beside_asked(Pool.of(result.votes, **limits), result.votes, options.asked)
+    pool = campaign.tables.beside_asked(campaign.Pool.of(result.votes, **limits), result.votes, options.asked)
     rng = np.random.default_rng(method.seed or 0)
-    return State(result, pool, rng, model, table), bool(not trains or known.n_votes)
+    return campaign.State(result, pool, rng, model, table), bool(not trains or known.n_votes)
 
 
-def _votes(options: Options, read: ReadOptions) -> Annotations:
+def _votes(options: Options, read: ReadOptions) -> crowdwise.Annotations:
     """The votes so far; before the first, the classes alone."""
     if options.votes is not None:
         return read_votes(options.votes, read)
-    from crowdwise.data.annotations import Annotations
-
     if options.pool is None or options.capacity is None or read.classes is None:
         raise SettingError("without VOTES, say what there is: --pool FILE, --capacity FILE and --classes A,B,C")
     classes = parse_list(read.classes, "--classes")
-    return Annotations.from_arrays([], [], [], items=[], annotators=[], classes=classes)
+    return crowdwise.Annotations.from_arrays([], [], [], items=[], annotators=[], classes=classes)

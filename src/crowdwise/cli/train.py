@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from crowdwise import io, scale
 from crowdwise.cli.answers import QUICK_CLASSIFIER, build_classifier, check_rows, fit_rows, read_features
 from crowdwise.cli.declare import argument, flag, folder, group, option, panel, table
 from crowdwise.cli.fitting import DEFAULT_CLASSIFIER, STDIN, check_explainable, read_votes, say_choice
@@ -54,26 +53,24 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions, method: T
     Rows and votes meet by the items' ids; rows without votes are labelled too. The labels of all
     rows, from features and votes together, go to -o, or to stdout as CSV.
     """
-    from crowdwise.scale.processes import group, processes_running, starter
-
     # First of all: of several processes, only one is to speak.
-    n_launched = processes_running(options.votes == STDIN)
+    n_launched = scale.processes.processes_running(options.votes == STDIN)
     job = Job(options, features, method)
-    engine = starter(processes.workers, processes.engine, n_launched)
+    engine = scale.processes.starter(processes.workers, processes.engine, n_launched)
     estimator = _classifier(options, method, several=engine is not None or n_launched > 1)
     rows = read_features(features, read.item)
     assert rows is not None
     data = read_votes(options.votes, read)
     if options.drop_unmatched:
-        from crowdwise.io.feature_rows import with_rows
-
-        data, line = with_rows(data, rows)
-        if line:
-            say(line)
+        data, line = io.feature_rows.with_rows(data, rows)
+        say(line)
     check_rows(rows, data)
     # Only where there is one: not every classifier's `fit` knows of engines.
     more = {} if engine is None else {"engine": engine}
-    with group(n_launched) as rank, _keeping(estimator):
+    checkpoint = None if getattr(estimator, "checkpoint", None) is None else Path(estimator.checkpoint)
+    if checkpoint is not None and checkpoint.exists():
+        note(f"resuming from {checkpoint}")
+    with scale.processes.group(n_launched) as rank, scale.processes.resumable(checkpoint):
         fit_rows(rows, data, estimator, method, **more)
     if rank:
         return
@@ -91,9 +88,7 @@ def _classifier(options: Options, method: TrainOptions, several: bool) -> Any:
     estimator = build_classifier(method, QUICK_CLASSIFIER if several else DEFAULT_CLASSIFIER)
     check_explainable(estimator, options.explain_choice)
     if several:
-        from crowdwise.scale.training import check_trainable
-
-        check_trainable(estimator)
+        scale.training.check_trainable(estimator)
         if method.method is None:
             words = "several processes train one, so none is chosen; --method names another"
             note(f"method: {QUICK_CLASSIFIER} ({words})")
@@ -101,17 +96,3 @@ def _classifier(options: Options, method: TrainOptions, several: bool) -> Any:
         with naming("--save"):
             estimator.check_save(options.save)
     return estimator
-
-
-@contextmanager
-def _keeping(estimator: Any) -> Iterator[None]:
-    """Say what a checkpoint is good for, before the training and where it is interrupted."""
-    checkpoint = getattr(estimator, "checkpoint", None)
-    if checkpoint is not None and Path(checkpoint).exists():
-        note(f"resuming from {checkpoint}")
-    try:
-        yield
-    except KeyboardInterrupt:
-        if checkpoint is not None and Path(checkpoint).exists():
-            say(f"{checkpoint} keeps the epochs that were finished; the same command resumes there")
-        raise

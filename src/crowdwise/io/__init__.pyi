@@ -1,5 +1,21 @@
 # Public names, for type checkers and for `lazy_loader.attach_stub`, which loads each on first use.
 
+from . import advice as advice
+from . import annotator_tables as annotator_tables
+from . import conll as conll
+from . import edge_tables as edge_tables
+from . import feature_rows as feature_rows
+from . import features as features
+from . import file_columns as file_columns
+from . import judge_parts as judge_parts
+from . import kept as kept
+from . import kinds as kinds
+from . import limits as limits
+from . import opening as opening
+from . import streams as streams
+from . import verdicts as verdicts
+from . import votes as votes
+from . import writer as writer
 from .converter import convert as convert
 from .features import read_features as read_features
 from .format_writers import DESTINATIONS as DESTINATIONS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +35,38 @@ class Heeded:
     facts: dict[str, Any] = field(default_factory=dict)
     readings: Sequence[Result] = ()
     dropped: Sequence[Any] = ()
+    #: The groups that count as one in the result, where they do.
+    grouped: Grouped | None = None
     #: Whether the labels come from other votes than those of the fit.
     changed: bool = False
 
-    def frame(self, costs: Costs | None = None) -> pl.DataFrame:
+    def frame(self, items: pl.DataFrame, costs: Costs | None = None) -> pl.DataFrame:
         """The label of every item, and its label by every reading, reading_1, reading_2, ...; by `costs`, where they decide."""
+        return items.select("item", "label").hstack(self._readings(costs))
 
-        def labels(result: Result) -> pl.Series:
-            items = result.items_frame()
-            return (items if costs is None else costs.applied(items, result.posterior))["label"]
+    def document(self, costs: Costs | None = None) -> dict[str, Any]:
+        """Everything, for JSON."""
+        found = dict(self.facts)
+        if len(self.readings) > 1:
+            found["labels_by_reading"] = [column.to_list() for column in self._readings(costs)]
+        return found | ({"dropped_annotators": list(self.dropped)} if self.dropped else {})
 
-        items = self.result.items_frame().select("item", label=labels(self.result))
-        return items.with_columns(
-            labels(reading).alias(f"reading_{number}") for number, reading in enumerate(self.readings, start=1)
-        )
+    def _readings(self, costs: Costs | None) -> list[pl.Series]:
+        found = []
+        for number, reading in enumerate(self.readings, start=1):
+            items = reading.items_frame()
+            items = items if costs is None else costs.applied(items, reading.posterior)
+            found.append(items["label"].alias(f"reading_{number}"))
+        return found
 
-    def groups(self, votes: Annotations) -> Grouped:
-        """The groups that count as one in the result, among the votes of the fit before."""
-        return Grouped(votes, met(votes, self.found.readings[0].code)[0], self.result.votes)
+    def without_spammers(self, fdr: float, say: Callable[[str], None]) -> Heeded:
+        """The same, fitted again without spammers, who are listed; `fdr` is the share of wrong flags to expect among them."""
+        from crowdwise.trust.crowd import spammers
+
+        # A fit that follows one of two factions, or only may, says nothing of those who disagree with it.
+        unsettled = len(self.found.readings) > int(self.changed)
+        result, gone = without_spammers(self.result, spammers.score(self.result, fdr=fdr).flagged, unsettled, say)
+        return replace(self, result=result, dropped=[*self.dropped, *gone], changed=self.changed or bool(gone))
 
 
 def heed(
@@ -98,10 +112,8 @@ def heed(
     for line in labeling_lines(found, votes, readings):
         say(line)
     lowered = believed(result, (other.posterior for other in others))
-    facts = {"dependence": dependence_facts(found, votes)}
-    if len(readings) > 1:
-        facts["labels_by_reading"] = [reading.labels.tolist() for reading in readings]
-    return Heeded(lowered, found, facts, readings, dropped, changed)
+    grouped = Grouped(votes, met(votes, found.readings[0].code)[0], result.votes) if fuse else None
+    return Heeded(lowered, found, {"dependence": dependence_facts(found, votes)}, readings, dropped, grouped, changed)
 
 
 def without_spammers(
@@ -140,6 +152,15 @@ class Grouped:
         if self.fused is self.votes:
             return result.annotators_frame()
         return counted(result.annotators_frame(), self.votes, self.code, self.names, result.codes)
+
+    def items(self, items: pl.DataFrame) -> pl.DataFrame:
+        """The table of items of a fit to the fused votes, with the votes of all members."""
+        return items.with_columns(pl.Series("n_votes", self.votes.votes_per_item))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What was read, for JSON."""
+        return {"n_votes": self.votes.n_votes, "n_annotators": self.votes.n_annotators}
 
     @property
     def names(self) -> list[str]:

@@ -75,8 +75,10 @@ def by_accuracy(result: LabelOutcome, people: pl.DataFrame | None = None) -> pl.
     )
 
 
-def beside(items: pl.DataFrame, about: pl.DataFrame) -> pl.DataFrame:
+def beside(items: pl.DataFrame, about: pl.DataFrame | None) -> pl.DataFrame:
     """The table of items with what is known of them after the ids; a name that is taken gets "kept_" before it."""
+    if about is None:
+        return items
     kept = about.rename({name: f"kept_{name}" for name in about.columns if name in items.columns})
     return items.select("item").hstack(kept.get_columns()).hstack(items.drop("item").get_columns())
 
@@ -97,6 +99,7 @@ def label_rows(result: Result, items: pl.DataFrame) -> list[dict[str, Any]]:
 def facts(result: Result | ShardedResult) -> dict[str, Any]:
     """What was run, on what, and how it went."""
     votes = result.votes
+    edges = {name: getattr(result.prior, name) for name in ("coupling", "association")} if _on_edges(result) else {}
     return {
         "method": result.method,
         "settings": result.settings,
@@ -111,7 +114,25 @@ def facts(result: Result | ShardedResult) -> dict[str, Any]:
         "converged": result.converged,
         "confidence_source": getattr(result, "confidence_source", None),
         "bound": sum(result.bound.values()) if result.bound else None,
+        **edges,
     }
+
+
+def _on_edges(result: LabelOutcome) -> bool:
+    """Whether neighbours have a say in the labels."""
+    return hasattr(result.prior, "coupling")
+
+
+def _edge_lines(result: LabelOutcome) -> Iterator[str]:
+    """Whether neighbours are alike, and how much that counts."""
+    if _on_edges(result):
+        alike = f"{result.prior.association:.1f} standard deviations more alike than any two items"
+        if result.prior.coupling:
+            yield f"neighbours are {alike}; an edge adds {result.prior.coupling:.2f} to the log-odds of the neighbour's class"
+        elif result.prior.association > 0:
+            yield f"neighbours are {alike}, but edges do not help to predict the votes, so they were left aside"
+        else:
+            yield "neighbours are no more alike than any two items, so edges were left aside"
 
 
 def training(estimator: Any) -> dict[str, Any]:
@@ -168,6 +189,7 @@ def summary_lines(
         # One pass over the votes is all that online methods make.
         once = not result.trace or (result.n_iter == 1 and result.converged)
         yield f"{method}: done" if once else f"{method}: {state} after {count(result.n_iter, 'iteration')}"
+    yield from _edge_lines(result)
     yield from _confidence_lines(result, "the most probable classes" if by_cost else "the labels")
     untold = int(result.untold.sum())
     if untold:
@@ -257,6 +279,7 @@ def sharded_lines(result: ShardedResult, place: str, work_dir: Any, first: int |
         after += f", {first - 1} of them in an earlier run"
     kept = f"; encoded votes are kept in {one_line(work_dir)}" if work_dir else ""
     yield f"{result.method}: {state}{after}"
+    yield from _edge_lines(result)
     yield f"ran on {place}, {count(votes.n_shards, 'shard')}{kept}"
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from crowdwise.trust.calibration.decisions import Decisions
     from crowdwise.trust.crowd.table import Findings
 
-__all__ = ["calibration_document", "calibration_lines", "cost_facts", "cost_lines", "decision_lines", "edge_line"]
+__all__ = ["calibration_document", "calibration_lines", "cost_facts", "cost_lines", "decision_lines"]
 __all__ += ["flag_lines", "plan_facts", "plan_lines", "question_facts", "question_lines", "race_table", "reason_lines"]
-__all__ += ["score_line"]
+__all__ += ["prediction_lines", "score_line"]
 
 
 def calibration_document(done: Calibrated) -> dict[str, Any]:
@@ -51,7 +51,18 @@ def calibration_lines(done: Calibrated) -> Iterator[str]:
             break
 
 
-def score_line(scores: Mapping[str, float]) -> str:
+def prediction_lines(facts: Mapping[str, Any], ignored: list[str]) -> Iterator[str]:
+    """Columns that were ignored, on how many rows there are votes, and how good predictions are where that is known."""
+    if ignored:
+        yield f"ignored columns that the model was not trained on: {some(ignored, 5)}"
+    if "n_rows_with_votes" in facts:
+        rows = count(facts["n_items"], "row")
+        yield f"votes on {facts['n_rows_with_votes']:,} of {rows}; the others have the classifier's own answer"
+    if "n_known" in facts:
+        yield score_line(facts)
+
+
+def score_line(scores: Mapping[str, Any]) -> str:
     """The main measures of `crowdwise.trust.metrics.score` in one line; a word where one is undefined."""
     named = {"accuracy": "accuracy", "AUC": "auc", "log-loss": "log_loss", "Brier": "brier", "ECE": "ece"}
     shown = ", ".join(f"{name} {number(scores[key]) or 'undefined'}" for name, key in named.items())
@@ -195,16 +206,6 @@ def race_table(ends: pl.DataFrame) -> pl.DataFrame:
         ).alias("expected (in nine of ten crowds)"),
         pl.col("on_the_way").alias("mean on the way"),
     )
-
-
-def edge_line(prior: Any) -> str:
-    """Whether neighbours are alike, and how much that counts."""
-    alike = f"{prior.association:.1f} standard deviations more alike than any two items"
-    if prior.coupling:
-        return f"neighbours are {alike}; an edge adds {prior.coupling:.2f} to the log-odds of the neighbour's class"
-    if prior.association > 0:
-        return f"neighbours are {alike}, but edges do not help to predict the votes, so they were left aside"
-    return "neighbours are no more alike than any two items, so edges were left aside"
 
 
 def cost_facts(items: pl.DataFrame) -> dict[str, Any]:

@@ -9,8 +9,9 @@ import polars as pl
 
 from crowdwise.data.encode import as_text, tidy
 from crowdwise.io.binary import readable
-from crowdwise.io.source import Places, Table
-from crowdwise.scale.inputs import Column, Input, Plan
+from crowdwise.io.source import AnyPath, Places, Table
+from crowdwise.io.votes import Request
+from crowdwise.scale.inputs import Column, Input, Plan, check_inputs, find_inputs
 from crowdwise.scale.text import columns_of_text, tables_of_text, typical_rows
 
 __all__ = ["RAW", "items_named", "n_votes_of", "raw_type", "read_batches", "rows_of"]
@@ -41,9 +42,11 @@ def n_votes_of(inputs: Sequence[Input]) -> int:
     return sum(map(rows_of, inputs))
 
 
-def items_named(inputs: Sequence[Input], plan: Plan, names: set[str]) -> set[str]:
-    """Those of some names that are ids of items; files are read until all are found."""
+def items_named(paths: Sequence[AnyPath], request: Request, names: set[str]) -> set[str]:
+    """Those of some names that are ids of items in these files, which are read until all are found."""
     found: set[str] = set()
+    inputs = find_inputs(paths)
+    plan = check_inputs(inputs, request)
     alone = replace(plan, columns={"item": plan.columns["item"]})
     for table in (table for each in inputs for table in read_batches(each, alone)):
         item = as_text(tidy(table.frame["item"]))

@@ -65,6 +65,8 @@ class Engine(ABC):
         self._n_encoded = 0
         self._shards: OpenShards | None = None
         self._lock: Lock | None = None
+        #: First iteration of the last fit here, which may resume an earlier one; None where there was nothing left to do.
+        self.first_round: int | None = None
 
     # -- what differs --------------------------------------------------------------------------
 
@@ -129,7 +131,14 @@ class Engine(ABC):
         counts = None if history is None else encode_history(votes, history)
         shards, n_shards = self._opened(estimator, votes, counts)
         crowd = ShardedCrowd.of(votes, shards.total(answers), n_shards)
-        done = estimator.solve(estimator.problem_of(shards, crowd, counts, progress))
+        self.first_round = None
+
+        def counted(number: int, bound: float, change: float) -> None:
+            self.first_round = self.first_round or number
+            if progress is not None:
+                progress(number, bound, change)
+
+        done = estimator.solve(estimator.problem_of(shards, crowd, counts, counted))
         fields = estimator.summary_fields(done, counts)
         outcome: Result | ShardedResult
         if isinstance(votes, Store):

@@ -7,14 +7,17 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.storage import FILE_NAME
 from crowdwise.scale.batches import n_votes_of
 from crowdwise.scale.inputs import files_at, find_inputs
 
-__all__ = ["check_places", "ending_in_order", "is_one_file", "rows_of"]
+if TYPE_CHECKING:
+    from crowdwise.scale.engine import Engine
+
+__all__ = ["check_places", "ending_in_order", "is_one_file", "rows_of", "running"]
 
 
 def check_places(
@@ -67,6 +70,22 @@ def ending_in_order() -> Iterator[None]:
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def running(name: str, *, shards: int | None, work_dir: Path | None, address: str | None) -> Iterator[Engine]:
+    """The engine of this name, local or ray; where it is interrupted, the words say what the work folder keeps."""
+    from crowdwise.scale import Local, Ray
+
+    options: dict[str, Any] = {"shards": shards, "work_dir": work_dir}
+    with ending_in_order(), Ray(address=address, **options) if name == "ray" else Local(**options) as engine:
+        try:
+            yield engine
+        except KeyboardInterrupt:
+            if work_dir is None:
+                raise
+            done = "the encoded votes and the last iteration" if (work_dir / "store.json").exists() else "nothing yet"
+            raise KeyboardInterrupt(f"{work_dir} keeps {done}; the same command resumes there") from None
 
 
 def is_one_file(paths: Sequence[str]) -> bool:

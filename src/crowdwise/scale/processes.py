@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from crowdwise.errors import SettingError, did_you_mean
 
-__all__ = ["ENGINES", "group", "processes_running", "starter"]
+__all__ = ["ENGINES", "group", "processes_running", "resumable", "starter"]
 
 ENGINES = ("torchrun", "ray")
 
@@ -63,3 +64,14 @@ def group(n_launched: int) -> Iterator[int]:
 
     with joined() as rank:
         yield rank
+
+
+@contextmanager
+def resumable(checkpoint: Path | None) -> Iterator[None]:
+    """Say, where a training is interrupted, which file keeps its epochs, if there is one."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint is None or not checkpoint.exists():
+            raise
+        raise KeyboardInterrupt(f"{checkpoint} keeps the epochs that were finished; the same command resumes there") from None

@@ -2,6 +2,4 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submodules=["audit", "calibration", "choice", "compare", "crowd", "fairness", "heldout", "metrics"]
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

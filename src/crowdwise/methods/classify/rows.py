@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from crowdwise.errors import InputError
 from crowdwise.io.features import Features
 from crowdwise.kernels.numerics import best_class
 
-__all__ = ["as_trained", "disagreement", "prediction_frame", "predictions", "probabilities", "taken_by"]
+__all__ = ["Predictions", "as_trained", "predictions", "taken_by"]
 
 # Rows of a memory-mapped array that are predicted together.
 _CHUNK = 65_536
@@ -56,18 +57,40 @@ def as_trained(estimator: Any, rows: Features) -> tuple[Any, list[str]]:
     return (rows.X if rows.names is not None else taken_by(estimator, rows)), []
 
 
-def probabilities(estimator: Any, X: Any, votes: Annotations | None) -> Any:
+def _probabilities(estimator: Any, X: Any, votes: Annotations | None) -> Any:
     """Probability of every class for every row, with the votes on them if there are any, [N, K]."""
     return _in_parts(estimator, X, lambda rows, part: estimator.predict_proba(rows, None if votes is None else votes[part]))
 
 
-def disagreement(estimator: Any, X: Any) -> Any:
+def _disagreement(estimator: Any, X: Any) -> Any:
     """How far the networks of an ensemble, or passes with dropout, disagree on each row, [N]."""
     return _in_parts(estimator, X, lambda rows, part: estimator.uncertainty(rows).disagreement)
 
 
-def prediction_frame(estimator: Any, rows: Features, probabilities: Any, votes: Annotations | None) -> pl.DataFrame:
-    """The table of predictions: item, label, confidence, votes if there are any, and the probability of every class."""
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a classifier says of rows: a table, the probability of every class, [N, K], and the columns that it ignored."""
+
+    frame: pl.DataFrame
+    probabilities: Any
+    ignored: list[str]
+
+
+def predictions(estimator: Any, rows: Features, votes: Annotations | None = None) -> Predictions:
+    """Predict rows as they were read, with the votes on them if there are any.
+
+    The table has item, label, confidence, votes if there are any, the probability of every class and, of several networks or
+    passes, how far they disagree.
+    """
+    X, ignored = as_trained(estimator, rows)
+    shares = _probabilities(estimator, X, votes)
+    frame = _frame(estimator, rows, shares, votes)
+    if getattr(estimator.model_, "n_draws", 1) > 1:
+        frame = frame.with_columns(disagreement=_disagreement(estimator, X))
+    return Predictions(frame, shares, ignored)
+
+
+def _frame(estimator: Any, rows: Features, probabilities: Any, votes: Annotations | None) -> pl.DataFrame:
     codes = best_class(probabilities, estimator.prior_)
     columns: dict[str, Any] = {
         "item": np.arange(len(rows)) if rows.items is None else series_of(rows.items),
@@ -77,11 +100,6 @@ def prediction_frame(estimator: Any, rows: Features, probabilities: Any, votes: 
     if votes is not None:
         columns["n_votes"] = votes.votes_per_item
     return pl.DataFrame(columns | {f"p({name})": probabilities[:, k] for k, name in enumerate(estimator.classes_)})
-
-
-def predictions(estimator: Any, rows: Features) -> pl.DataFrame:
-    """The table of predictions of rows as they were read, without votes."""
-    return prediction_frame(estimator, rows, probabilities(estimator, as_trained(estimator, rows)[0], None), None)
 
 
 def _in_parts(estimator: Any, X: Any, answer: Callable[[Any, slice], Any]) -> Any:

@@ -1,9 +1,13 @@
 from .annotators import annotator_map as annotator_map
 from .annotators import annotator_positions as annotator_positions
+from .calibration import plot_reliability as plot_reliability
 from .confusion import confusions as confusions
+from .crowd import plot_confusions as plot_confusions
 from .curves import accuracy_by_votes as accuracy_by_votes
 from .curves import learning_curve as learning_curve
 from .numbers import annotator_errors as annotator_errors
 from .numbers import estimates as estimates
+from .numbers import save_estimates as save_estimates
+from .ranking import save_plot as save_plot
 from .trust import confidence_histogram as confidence_histogram
 from .trust import reliability as reliability
