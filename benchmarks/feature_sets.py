@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from page import SHARED
 
 import crowdwise
+from benchmarks.page import SHARED
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 

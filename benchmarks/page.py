@@ -8,10 +8,11 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-DOCS = Path(__file__).parent.parent / "docs"
+from benchmarks.places import DOCS, HOW_FAST, IMAGES, SHARED
+
+__all__ = ["HOW_FAST", "IMAGES", "SHARED", "interval", "provenance", "put", "table"]
+
 PAGE = DOCS / "benchmarks.md"
-HOW_FAST = DOCS / "how-fast.md"
-SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 
 
 def put(section: str, text: str, path: Path = PAGE) -> None:

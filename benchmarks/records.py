@@ -13,14 +13,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "records"
+from benchmarks.places import KEPT, RECORDS, ROOT
+
+__all__ = ["KEPT", "Records", "code", "rounded"]
+
 DIGITS = 6
 
 
 class Records:
     """The runs of one benchmark, in a file that only grows."""
 
-    def __init__(self, name: str, folder: Path = FOLDER) -> None:
+    def __init__(self, name: str, folder: Path = RECORDS) -> None:
         self.path = folder / f"{name}.jsonl"
 
     def read(self) -> dict[str, Any]:
@@ -68,11 +71,11 @@ def code() -> str:
     """The commit of the working tree, or the version of the package."""
 
     def git(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", *words], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
 
     try:
         commit = git("rev-parse", "--short", "HEAD")
-        changed = git("diff", "--quiet", "HEAD", "--", "src", "benchmarks/*.py").returncode
+        changed = git("diff", "--quiet", "HEAD", "--", "src", "benchmarks/**/*.py").returncode
     except OSError:
         return version("crowdwise")
     if commit.returncode:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-OWN = ("gp_ligo", "gp_ligo_run", "gp_ligo_tables", "gp_ligo_pictures", "gp_curve", "gravity_spy", "page", "records")
-
 
 @pytest.fixture(scope="module")
 def modules():
-    before = set(sys.modules)
-    sys.path.insert(0, str(BENCHMARKS))
-    yield SimpleNamespace(**{name: importlib.import_module(name) for name in OWN})
-    sys.path.remove(str(BENCHMARKS))
-    for name in set(OWN) - before:
-        del sys.modules[name]
+    from benchmarks import records
+    from benchmarks.gp import gp_curve, gp_ligo, gp_ligo_pictures, gp_ligo_run, gp_ligo_tables, gravity_spy
+
+    own = (gp_curve, gp_ligo, gp_ligo_pictures, gp_ligo_run, gp_ligo_tables, gravity_spy, records)
+    return SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in own})
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,74 @@
+"""Our figures beside those that other authors print, under their settings.
+
+python benchmarks/published.py
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import crowdwise
+import crowdwise.errors
+import crowdwise.io
+from benchmarks.page import SHARED, provenance, put, table
+from crowdwise.data.datasets import dawid_skene_1979
+from crowdwise.data.gold import encode_gold
+from crowdwise.trust.metrics import accuracy
+
+IBCC = ("bayes-gc", {"diagonal": 4.0, "off_diagonal": 1.0, "alpha0": 1.0})
+RELEASE = "IBCC, release of Li (2019), truth-inference-at-scale"
+SLIDES = "slides of the ICASSP 2025 tutorial"
+
+EBCC = {
+    "bluebird": 0.8611,
+    "dog": 0.8401,
+    "rte": 0.9313,
+    "web": 0.7686,
+    "sentence_polarity": 0.9152,
+    "product": 0.9349,
+    "cf": 0.883,
+    "adult": 0.748,
+}
+
+# set, our method and settings, printed figure, where it is printed
+FIGURES = [
+    ("bluebird", *IBCC, 0.8889, RELEASE),
+    ("dog", *IBCC, 0.8389, RELEASE),
+    ("rte", *IBCC, 0.9275, RELEASE),
+    ("web", *IBCC, 0.7508, RELEASE),
+    ("sentence_polarity", *IBCC, 0.9150, RELEASE),
+    ("product", *IBCC, 0.9383, RELEASE),
+    ("cf", *IBCC, 0.883, RELEASE),
+    ("adult", *IBCC, 0.745, RELEASE),
+    *((name, "ebcc", {}, printed, RELEASE.replace("IBCC", "EBCC")) for name, printed in EBCC.items()),
+    ("web", "minimax-entropy", {"honesty": 0.0}, 0.885, "88 to 89 reported for minimax conditional entropy"),
+    ("dog", "majority", {}, 0.817, SLIDES),
+    ("web", "majority", {}, 0.776, SLIDES),
+    ("bluebird", "dawid-skene", {}, 0.88, SLIDES),
+    ("web", "dawid-skene", {}, 0.871, SLIDES),
+]
+
+
+def main() -> None:
+    rows = []
+    for name, method, settings, printed, source in FIGURES:
+        votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
+        truth = encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
+        ours = accuracy(crowdwise.make(method, **settings).fit(votes).posterior_, truth)
+        rows.append([name, method, f"{100 * ours:.2f}", f"{100 * printed:.2f}", f"{100 * (ours - printed):+.2f}", source])
+    model = crowdwise.DawidSkene(smoothing=0, tol=1e-10, max_iter=2000).fit(dawid_skene_1979())
+    shares = ", ".join(f"{share:.3f}" for share in model.prior_)
+    text = [
+        provenance("python benchmarks/published.py"),
+        "\nAccuracy in percent. The slides use other tie rules or versions of the data (their majority vote on `web` is "
+        "4.5 points above the vote counts of the public file), so a difference there is no error of either side.\n",
+        table(["set", "method", "crowdwise", "printed", "difference", "where"], rows),
+        f"\nDawid and Skene's own table (45 patients, 1979): class shares {shares} at log-likelihood "
+        f"{sum(model.result_.bound.values()):.3f} (an independent recomputation: 0.400, 0.422, 0.112, 0.067 and -192.891).",
+    ]
+    put("published", "\n".join(text))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
+    main()
