@@ -1,6 +1,6 @@
 """The automatic choice on every labelled set: what it chose, how accurate it is, and what the best candidate would have been.
 
-    python benchmarks/auto.py [SET ...]
+    python -m benchmarks run auto [SET ...]
 
 Fits are kept in benchmarks/.runs/auto, one file per set and candidate (class probabilities in single precision), so that an
 interrupted command resumes where it stopped and another score is measured in minutes; delete a file to fit again. The choice
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 
 import numpy as np
 
@@ -20,6 +19,7 @@ import crowdwise.data.simulate
 import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.data.gold import encode_gold
@@ -31,6 +31,12 @@ from crowdwise.trust.choice.scoring import HeldOut, tempered_score
 from crowdwise.trust.choice.selection import Row
 from crowdwise.trust.choice.trial import try_all
 from crowdwise.trust.metrics import accuracy
+
+BENCHMARK = Benchmark(
+    "How close does the automatic choice come to the best label method of every set?",
+    sections=("auto",),
+    data=("labelled",),
+)
 
 RUNS = KEPT / "auto"
 SEEDS = 3
@@ -118,7 +124,7 @@ def main() -> None:
         "candidate that turns out best in that row judged by the truth; in the last row, the one that is best on average. "
         "*auto - best* of the last row is the mean of those above it. The stack is `stack=True`.\n"
     )
-    parts = [provenance("python benchmarks/auto.py"), about]
+    parts = [provenance("python -m benchmarks run auto"), about]
     for title, names in (("real sets", SETS), (f"simulated crowds, {SEEDS} seeds each", list(CROWDS))):
         parts += [f"**{len(names)} {title}.** {summary(runs, names)}\n", body(runs, names), ""]
     put("auto", "\n".join(parts))
@@ -166,8 +172,3 @@ def body(runs: dict, names: list[str]) -> str:
     )  # fmt: skip
     head = ["votes", "chosen", "auto", "majority", "best alone", "auto - best", "auto - majority", "stack", "operations"]
     return table(head, rows)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

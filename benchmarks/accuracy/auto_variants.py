@@ -1,7 +1,7 @@
-"""What each part of the automatic choice is worth: other scores, rules and checks on the fits that benchmarks/auto.py has kept.
+"""What each part of the automatic choice is worth: other scores, rules and checks on the fits that `auto` has kept.
 
-python benchmarks/auto.py              # first
-python benchmarks/auto_variants.py     # prints; the table of docs/methods/auto.md
+python -m benchmarks run auto              # first
+python -m benchmarks run auto_variants     # prints; the table of docs/methods/auto.md
 
 Checks that `auto` had once, and lost for what is measured here: *renamed* leaves out candidates whose classes agree better with
 majority vote under other names, or that overrule it on a tenth of the votes without predicting those better; *levels* leaves
@@ -19,6 +19,7 @@ from scipy.optimize import linear_sum_assignment
 import crowdwise
 from benchmarks.accuracy.auto import CROWDS, FOLDS, SEEDS, drawn_or_read, fitted
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.declaration import Benchmark
 from crowdwise.estimator.registry import METHODS
 from crowdwise.kernels.numerics import generator
 from crowdwise.trust.choice.candidates import CANDIDATES, FALLBACK, rank_of
@@ -26,6 +27,11 @@ from crowdwise.trust.choice.operations import keep_affordable, operations_of
 from crowdwise.trust.choice.scoring import HeldOut, cross_fitted, tempered_score
 from crowdwise.trust.choice.selection import Row, simplest
 from crowdwise.trust.metrics import accuracy
+
+BENCHMARK = Benchmark(
+    "What is each part of the automatic choice worth?",
+    data=("labelled",),
+)
 
 SCORES = {"as it is": tempered_score, "no gamma": cross_fitted, "no EM": partial(tempered_score, rounds=0)}
 # Score, whether the default is preferred, standard errors, renamed, levels.
@@ -97,7 +103,3 @@ def main() -> None:
     )
     for name, one in zip(SETS, sets, strict=True):
         print(name, "renamed costs", f"{100 * (one[AS_IT_IS] - one[shown[4]]):.1f}")
-
-
-if __name__ == "__main__":
-    main()

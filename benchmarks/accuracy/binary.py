@@ -1,20 +1,26 @@
 """Methods that take two classes only, on the binary sets, beside majority vote and Dawid-Skene.
 
-python benchmarks/binary.py
+python -m benchmarks run binary
 """
 
 from __future__ import annotations
 
-import warnings
 from time import perf_counter
 
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy
+
+BENCHMARK = Benchmark(
+    "How do the methods for two classes do on the sets with two classes?",
+    sections=("binary",),
+    data=("bluebird", "possent", "product", "rte", "sentence_polarity", "sp_amt", "temp"),
+)
 
 METHODS = label_methods()
 
@@ -35,13 +41,8 @@ def main() -> None:
         rows.append([name, *(f"{100 * score:.1f}" for score in scores)])
     means = [f"{sum(float(row[k]) for row in rows) / len(rows):.2f}" for k in range(1, len(methods) + 1)]
     text = [
-        provenance("python benchmarks/binary.py"),
+        provenance("python -m benchmarks run binary"),
         f"\nAccuracy in percent; the slowest fit took {slowest:.1f} s.\n",
         table(["set", *methods], [*rows, ["*mean*", *means]]),
     ]
     put("binary", "\n".join(text))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

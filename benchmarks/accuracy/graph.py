@@ -1,6 +1,6 @@
 """graph-dawid-skene: labels that are smooth on a graph, edges that mean nothing, some in between, and a million edges.
 
-    python benchmarks/graph.py
+    python -m benchmarks run graph
 
 Two votes per item by 20 annotators, right in 40 to 80 % of cases, three classes, a grid of 60 x 60 items, five seeds. The
 processor time of a million edges is that of one core; iterations are counted, because time depends on the machine.
@@ -18,9 +18,15 @@ os.environ.setdefault("CROWDWISE_THREADS", "1")
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
 from crowdwise import Annotations, GraphDawidSkene, make, nearest_edges
 from crowdwise.errors import CrowdwiseWarning
+
+BENCHMARK = Benchmark(
+    "Do labels get better where neighbours on a graph tend to agree?",
+    sections=("graph",),
+)
 
 SEEDS, SIDE, CLASSES, ANNOTATORS = range(5), 60, 3, 20
 METHODS = ("majority", "dawid-skene", "consensus")
@@ -133,8 +139,4 @@ def a_million_edges() -> str:
 def main() -> None:
     warnings.simplefilter("ignore", CrowdwiseWarning)
     found = f"{measured()}\n\nA million edges (`tol=1e-4`, one core):\n\n{a_million_edges()}"
-    put("graph", f"{provenance('python benchmarks/graph.py')}\n{found}")
-
-
-if __name__ == "__main__":
-    main()
+    put("graph", f"{provenance('python -m benchmarks run graph')}\n{found}")

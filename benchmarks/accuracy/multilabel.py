@@ -1,11 +1,10 @@
 """Several labels per item, and votes against classes, beside a model per label.
 
-python benchmarks/multilabel.py
+python -m benchmarks run multilabel
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,15 @@ import polars as pl
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise.data.label_sets import LabelSets
+
+BENCHMARK = Benchmark(
+    "Which method is best where an item may have several labels, or votes speak against classes?",
+    sections=("multilabel",),
+    data=("affect", "wsd", "cf", "cf_amt", "dog", "labelme", "web"),
+)
 
 EMOTIONS = ["anger", "disgust", "fear", "joy", "sadness", "surprise"]
 SEEDS = range(5)
@@ -190,7 +196,7 @@ def partial(seed: int, against: float, n_items: int = 300, n_classes: int = 4, n
 
 
 def main() -> None:
-    text = [provenance("python benchmarks/multilabel.py")]
+    text = [provenance("python -m benchmarks run multilabel")]
     text.append(
         "*affect*: 100 headlines, ten annotators each, six emotions rated from 0 to 100; an emotion applies from 50 (or 25) "
         "on, for annotators and gold alike. F1 over all labels (micro), mean F1 of labels (macro) and share of sets that are "
@@ -238,8 +244,3 @@ def main() -> None:
         lines.append([f"{against:.0%}", *(interval([run[k] for run in runs_of], 100, 1) for k in range(3))])
     text.append(table(["votes against", "majority", "dawid-skene", "partial-dawid-skene"], lines))
     put("multilabel", "\n".join(text))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

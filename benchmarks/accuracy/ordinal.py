@@ -1,11 +1,10 @@
 """Ordered classes: ordinal methods beside methods that know no order, on real ratings and on simulated ones.
 
-python benchmarks/ordinal.py
+python -m benchmarks run ordinal
 """
 
 from __future__ import annotations
 
-import warnings
 from time import perf_counter
 from typing import Any
 
@@ -14,10 +13,17 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise.data.gold import encode_gold
 from crowdwise.kernels.numerics import median_class
 from crowdwise.trust.metrics import accuracy, bootstrap_interval, mean_absolute_error, quadratic_kappa
+
+BENCHMARK = Benchmark(
+    "Do methods that know the order of classes do better on ratings?",
+    sections=("ordinal",),
+    data=("adult", "affect"),
+)
 
 METHODS = ["majority", "dawid-skene", "one-coin", "ordinal-binary", "cumulative-link"]
 MEASURES = (accuracy, mean_absolute_error, quadratic_kappa)
@@ -93,7 +99,7 @@ def no_order(seed: int, n_items: int = 400, n_annotators: int = 30, n_classes: i
 
 
 def main() -> None:
-    text = [provenance("python benchmarks/ordinal.py")]
+    text = [provenance("python -m benchmarks run ordinal")]
     text.append(
         "Share of right classes, mean number of steps off (MAE, lower is better) and quadratic kappa, with 95% bootstrap "
         "intervals over the items with gold. *adult*: four grades of adult content; *web*: five grades of relevance; *affect*: "
@@ -134,8 +140,3 @@ def main() -> None:
     ]
     text.append(table(header, lines))
     put("ordinal", "\n".join(text))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

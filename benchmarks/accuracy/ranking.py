@@ -1,12 +1,11 @@
 """Ranking by comparisons: real arguments, simulated crowds with known scores, and a million comparisons.
 
-python benchmarks/ranking.py
+python -m benchmarks run ranking
 """
 
 from __future__ import annotations
 
 import resource
-import warnings
 from time import perf_counter, process_time
 from typing import Any
 
@@ -18,10 +17,18 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.simulate.comparisons import simulate_comparisons
 from crowdwise.methods.rank.preferences import EVIDENCE, pair_spread, preferences
+
+BENCHMARK = Benchmark(
+    "Which method ranks best by comparisons?",
+    sections=("ranking",),
+    data=("convarg_pairs",),
+    packages=("torch",),
+)
 
 # The default priors of crowd-bt and noisy-bt were set on seeds 0 to 5 of crowds like these; none of them is measured here.
 SEEDS = range(100, 110)
@@ -203,7 +210,7 @@ def large() -> list[str]:
 def main() -> None:
     votes = read_arguments()
     parts = [
-        provenance("python benchmarks/ranking.py"),
+        provenance("python -m benchmarks run ranking"),
         *arguments(votes),
         *held_out(votes),
         *new_arguments(votes),
@@ -211,8 +218,3 @@ def main() -> None:
         *large(),
     ]
     put("ranking", "\n".join(parts))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

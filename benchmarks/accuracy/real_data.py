@@ -1,12 +1,11 @@
 """Every label-only method on every labelled set: accuracy, log-loss, calibration and time.
 
-python benchmarks/real_data.py [SET ...]
+python -m benchmarks run real_data [SET ...]
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
 from time import perf_counter
 
 import numpy as np
@@ -14,10 +13,17 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+BENCHMARK = Benchmark(
+    "Which label method is right most often on 17 real crowds, how good is its confidence, and how long does it take?",
+    sections=("real data",),
+    data=("labelled",),
+)
 
 METHODS = label_methods()
 
@@ -51,7 +57,7 @@ def main() -> None:
                 widths[name] = half_width(posterior, truth)
         print(name, {m: round(s[0], 4) for m, s in scores[name].items()}, flush=True)
     methods = METHODS_ANY
-    parts = [provenance("python benchmarks/real_data.py")]
+    parts = [provenance("python -m benchmarks run real_data")]
     parts.append(
         "\n**Accuracy in percent** (repeated identical votes removed; ties credited 1/#tied; the best of a row in bold; "
         "± is the half width of the 95% bootstrap interval of dawid-skene over items, 1,000 resamples, seed 0).\n"
@@ -84,9 +90,3 @@ def half_width(posterior: np.ndarray, truth: np.ndarray) -> float:
     draws = [rng.choice(known, len(known)) for _ in range(1000)]
     low, high = np.quantile([accuracy(posterior[d], truth[d]) for d in draws], [0.025, 0.975])
     return float(high - low) / 2
-
-
-if __name__ == "__main__":
-    # Some fits stop at the iteration cap; the table reports what they reached.
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,11 +1,10 @@
 """Methods for numbers: errors on real ratings and simulated crowds, and features; intervals are in number_intervals.py.
 
-python benchmarks/regression.py
+python -m benchmarks run regression
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,17 @@ import scipy.sparse
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.estimator.registry import METHODS as EVERY
+
+BENCHMARK = Benchmark(
+    "Which method estimates numbers best?",
+    sections=("regression",),
+    data=("affect", "wordsim", "movie_reviews"),
+)
 
 TASKS = {name: method for name, method in EVERY.items() if method.answers != "labels" or method.groups}
 
@@ -176,10 +182,5 @@ def features() -> str:
 
 
 def main() -> None:
-    text = [provenance("python benchmarks/regression.py"), real(), simulated_errors(), uneven(), features()]
+    text = [provenance("python -m benchmarks run regression"), real(), simulated_errors(), uneven(), features()]
     put("regression", "\n".join(text))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

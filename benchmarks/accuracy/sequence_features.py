@@ -1,11 +1,10 @@
 """Words as features of the tags, on real names: hmm-crowd and bsc with and without, beside Dawid-Skene of every token.
 
-python benchmarks/sequence_features.py
+python -m benchmarks run sequence_features
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,16 @@ import polars as pl
 import crowdwise
 import crowdwise.errors
 from benchmarks.accuracy.sequences import NAMES
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens
+
+BENCHMARK = Benchmark(
+    "Do words as features help to find names?",
+    sections=("sequence features",),
+    data=("ner_mturk",),
+)
 
 METHODS: list[tuple[str, str, dict[str, Any]]] = [
     ("token-dawid-skene", "token-dawid-skene", {}),
@@ -78,14 +84,9 @@ def main() -> None:
             low, high = np.quantile(gain, [0.025, 0.975])
             gains.append(f"{title}, {what}: {gain.mean():+.1f} ({low:+.1f} to {high:+.1f})")
     text = [
-        provenance("python benchmarks/sequence_features.py"),
+        provenance("python -m benchmarks run sequence_features"),
         f"\nIn percent, strict spans; ± is half of a 95% interval over {DRAWS:,} bootstrap draws of sequences:\n",
         table(["method", "tags right", "precision", "recall", "F1", "iterations"], rows),
         "\nWhat words bring, over the same draws (95% intervals): " + "; ".join(gains) + ".",
     ]
     put("sequence features", "\n".join(text))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,13 +1,12 @@
 """Sequences: real names in news, and simulated tags, by the methods of `crowdwise spans`.
 
-python benchmarks/sequences.py
-python benchmarks/sequences.py why      what sets hmm-crowd and token-dawid-skene apart on the real names
+python -m benchmarks run sequences
+python -m benchmarks run sequences why      what sets hmm-crowd and token-dawid-skene apart on the real names
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
 from time import perf_counter
 from typing import Any
 
@@ -16,10 +15,17 @@ import polars as pl
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise.data.simulate.tokens import simulate_tags
 from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens, span_scores
+
+BENCHMARK = Benchmark(
+    "Which method finds names in tagged text best, and why is hmm-crowd behind?",
+    sections=("sequences", "sequences why"),
+    data=("ner_mturk",),
+)
 
 NAMES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-MISC", "I-MISC"]
 HEADER = ["method", "tags right", "precision", "recall", "F1", "over", "seconds"]
@@ -106,7 +112,7 @@ def why() -> None:
     rows = [["truth", *lengths(truth, tags)], *([name, *lengths(path, tags)] for name, path in paths.items())]
     real_runs = runs_of(tags, truth)
     text = [
-        provenance("python benchmarks/sequences.py why"),
+        provenance("python -m benchmarks run sequences why"),
         f"\nThe two differ on {int(apart.sum()):,} tokens: `token-dawid-skene` is right on "
         f"{100 * (paths['token-dawid-skene'] == truth)[apart].mean():.0f}% of these and `hmm-crowd` on "
         f"{100 * (paths['hmm-crowd'] == truth)[apart].mean():.0f}%; {int(to_misc.sum()):,} of them are no name, and "
@@ -123,7 +129,7 @@ def why() -> None:
     put("sequences why", "\n".join(text))
 
 
-def main() -> None:
+def compare() -> None:
     tags, truth = real()
     crowdwise.make("bsc", max_iter=2).fit(tags)  # compiles the loops
     rows: list[list[str]] = []
@@ -144,7 +150,7 @@ def main() -> None:
         simulated.append([title, *cells])
     size = f"{tags.n_sequences:,} sentences, {tags.n_tokens:,} tokens, {tags.votes.n_annotators} annotators"
     text = [
-        provenance("python benchmarks/sequences.py"),
+        provenance("python -m benchmarks run sequences"),
         f"\nNames in CoNLL-2003 news tagged on Mechanical Turk (Rodrigues et al., 2014): {size}. The papers use all 5,985 "
         "sentences, so their figures are not comparable with these. In percent; precision, recall and F1 are strict (same "
         "tokens, same type). *Over* is mean confidence of spans minus the share that is right.\n",
@@ -161,6 +167,5 @@ def main() -> None:
     put("sequences", "\n".join(text))
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    (why if sys.argv[1:] == ["why"] else main)()
+def main() -> None:
+    (why if sys.argv[1:] == ["why"] else compare)()

@@ -1,11 +1,10 @@
 """Similarity: clusters from simulated "same or different" answers, without features and on digits.
 
-python benchmarks/similarity.py
+python -m benchmarks run similarity
 """
 
 from __future__ import annotations
 
-import warnings
 from time import perf_counter
 from typing import Any
 
@@ -14,11 +13,17 @@ from sklearn.datasets import load_digits
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
 from crowdwise.data.simulate.similarities import simulate_pairs
 from crowdwise.methods.clusters.agreement import hungarian_accuracy, normalised_mutual_information
 from crowdwise.methods.clusters.pairs import Pairs
 from crowdwise.methods.clusters.start import k_means, spectral_start
+
+BENCHMARK = Benchmark(
+    "Are clusters recovered from answers on pairs?",
+    sections=("similarity",),
+)
 
 NOISE = {"mild": {"hit": (0.7, 0.95), "false_alarm": (0.05, 0.3)}, "heavy": {"hit": (0.6, 0.8), "false_alarm": (0.2, 0.4)}}
 # Not the seeds that were looked at while the methods were written.
@@ -98,7 +103,7 @@ def large() -> str:
 def main() -> None:
     header = ["answers", "method", "accuracy", "NMI", "hit-rate error", "false-alarm error"]
     text = [
-        provenance("python benchmarks/similarity.py"),
+        provenance("python -m benchmarks run similarity"),
         "\nAll answers are simulated: 20 annotators, pairs drawn by chance. Mild noise: hit rates 0.7 to 0.95, false alarms "
         "0.05 to 0.3; heavy: 0.6 to 0.8 and 0.2 to 0.4. Accuracy (best match of clusters) and NMI in percent; errors of rates "
         "are mean absolute ones.\n\nWithout features, 300 items in 5 clusters, 5 seeds:\n",
@@ -111,8 +116,3 @@ def main() -> None:
         large(),
     ]
     put("similarity", "\n".join(text))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

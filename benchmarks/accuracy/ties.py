@@ -1,21 +1,27 @@
 """How ties of the majority vote are broken: at random, by class shares (the rule), by those who agree more, or by a model.
 
-python benchmarks/ties.py [SET ...]
+python -m benchmarks run ties [SET ...]
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
 
 import numpy as np
 
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise import Annotations
 from crowdwise.data.gold import encode_gold
+
+BENCHMARK = Benchmark(
+    "How should ties of the majority vote be broken?",
+    sections=("ties",),
+    data=("labelled",),
+)
 
 SETS = [
     "adult", "bluebird", "cf", "cf_amt", "cifar10n", "dog", "labelme", "possent", "product", "rte", "sentence_polarity",
@@ -26,7 +32,7 @@ SEEDS, FEW = 5, 2
 
 def main() -> None:
     names = sys.argv[1:] or SETS
-    parts = [provenance("python benchmarks/ties.py")]
+    parts = [provenance("python -m benchmarks run ties")]
     for few in (True, False):
         what = f"{FEW} votes per item, drawn at random, {SEEDS} seeds" if few else "All votes"
         parts.append(f"\n**{what}**: percent of items with a tie, then percent of right labels.\n")
@@ -81,8 +87,3 @@ def agreement(votes: Annotations, counts: np.ndarray) -> np.ndarray:
     share = (leading[rows, votes.label] / leading.sum(axis=1))[met]
     agreed, n = (np.bincount(votes.annotator[met], weight, votes.n_annotators) for weight in (share, None))
     return (agreed + share.mean()) / (n + 1)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,6 +1,6 @@
 """How sure labels of anonymous votes may be: the exponent of `consensus` where nobody knows who voted.
 
-    python benchmarks/anonymous.py [--sets S,T] [--dry-run]
+    python -m benchmarks run anonymous [--sets S,T] [--dry-run]
 
 Every labelled set loses the names of its annotators; CIFAR-10H, whose votes are counts, is drawn down to 1 to 50 votes per
 item (3,000 items, seed 0); and votes are simulated on items that differ: the shares of an item's votes are drawn around those
@@ -24,12 +24,19 @@ import polars as pl
 import crowdwise
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.data.anonymous import AnonymousVotes
 from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.trust.metrics import ece
+
+BENCHMARK = Benchmark(
+    "How sure may labels be where nobody knows who voted?",
+    sections=("anonymous",),
+    data=("labelled", "cifar10h"),
+)
 
 RUNS = KEPT / "anonymous.json"
 GRID = np.round(np.arange(0.0, 1.501, 0.01), 2)
@@ -133,7 +140,7 @@ def report(runs: dict[str, Any]) -> None:
         "ECE",
         "best exponent",
     ]
-    text = provenance("python benchmarks/anonymous.py")
+    text = provenance("python -m benchmarks run anonymous")
     text += (
         f"\nBest exponent over {len(real)} sets: {best:.2f} ({min(without):.2f} to {max(without):.2f} without one of them); "
     )
@@ -145,7 +152,3 @@ def _row(name: str, found: dict[str, Any]) -> list[str]:
     at = [int(np.argmin(np.abs(GRID - exponent_of("consensus", anonymous)))) for anonymous in (False, True)]
     pairs = [f"{found[key][k]:.3f}" for key in ("said", "losses", "ece") for k in at]
     return [name, f"{found['votes']:.0f}", f"{found['accuracy']:.3f}", *pairs, f"{GRID[int(np.argmin(found['losses']))]:.2f}"]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Simulated audits on every labelled set: does the certificate hold, and how many checks does it take?
 
-    python benchmarks/audit.py [SET ...] [--dry-run]
+    python -m benchmarks run audit [SET ...] [--dry-run]
 
 Every set is fitted once by the default method; the items with a known class are the population. 200 audits with seeds 0 to 199
 draw up to 300 items each, with a look after every 20; beside them, audits that draw all items alike. A certificate fails if at
@@ -10,7 +10,6 @@ any look more than 5 % of the accepted labels are wrong.
 from __future__ import annotations
 
 import argparse
-import warnings
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -22,6 +21,7 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from crowdwise.cli.fitting import DEFAULT_METHOD
 from crowdwise.data.gold import encode_gold
@@ -31,6 +31,12 @@ from crowdwise.trust.audit.estimates import wrong_interval
 from crowdwise.trust.audit.rates import error_rates
 from crowdwise.trust.audit.strata import Strata, drawing_order, drawing_weights, first_set, strata_of
 from crowdwise.trust.calibration.intervals import share_interval
+
+BENCHMARK = Benchmark(
+    "Do certificates of audits hold, and how many checks do they take?",
+    sections=("audits",),
+    data=("labelled",),
+)
 
 ERROR, ALPHA = 0.05, 0.05
 AUDITS, CHECKS, STEP = 200, 300, 20
@@ -216,7 +222,7 @@ def page(runs: dict[str, Any]) -> str:
         "not depend on them."
     )
     rows = [row(name, run) for name, run in runs.items()]
-    return provenance("python benchmarks/audit.py") + words + table(header, rows) + end + estimates(runs)
+    return provenance("python -m benchmarks run audit") + words + table(header, rows) + end + estimates(runs)
 
 
 def main() -> None:
@@ -233,8 +239,3 @@ def main() -> None:
         print(page(runs))
     else:
         put("audits", page(runs))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,6 +1,6 @@
 """How far the confidence of `consensus` is off on real data, and what the calibrations, label sets and decisions make of it.
 
-    python benchmarks/calibration.py [SET ...] [--dry-run]
+    python -m benchmarks run calibration [SET ...] [--dry-run]
 
 Without gold: the models as they are, experience with other crowds, and votes of dependent annotators counted for less as well;
 all judged on all gold. With gold: fitted to a random half of it and judged on the other, five times. Runs are kept in
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -22,6 +21,7 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.data.gold import encode_gold
@@ -36,6 +36,12 @@ from crowdwise.trust.calibration import (
 )
 from crowdwise.trust.calibration.calibrating import calibrate
 from crowdwise.trust.metrics import brier, ece, ece_interval, log_loss
+
+BENCHMARK = Benchmark(
+    "How far off is the confidence of the default, and what do calibration and label sets make of it?",
+    sections=("calibration",),
+    data=("labelled",),
+)
 
 RUNS = KEPT / "calibration.json"
 METHOD = "consensus"
@@ -119,7 +125,7 @@ def split(result: Result, truth: np.ndarray, seed: int) -> dict[str, Any]:
 
 def page(runs: dict[str, Any], names: list[str]) -> str:
     parts = (part(runs, names) for part in (free, gold, sets, accepted))
-    return "\n".join([provenance("python benchmarks/calibration.py"), *parts])
+    return "\n".join([provenance("python -m benchmarks run calibration"), *parts])
 
 
 def free(runs: dict[str, Any], names: list[str]) -> str:
@@ -227,9 +233,3 @@ def main() -> None:
         print(text)
     else:
         put("calibration", text)
-
-
-if __name__ == "__main__":
-    # Some fits stop at the iteration cap; the table reports what they reached.
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,6 +1,6 @@
 """How sure labels of classifiers with features may be: one exponent for all of them, on the six sets with features.
 
-    python benchmarks/classifier_experience.py
+    python -m benchmarks run classifier_experience
 
 As `experience.py` does for methods without features: every classifier is fitted once, without true labels, to a set's rows and
 votes, and the log-loss of q^(1 / votes^gamma) against the true labels of the same items is kept for a grid of gamma. The
@@ -13,7 +13,6 @@ benchmarks/records/classifier_experience.jsonl; what is there is not measured ag
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from statistics import NormalDist
 from time import process_time
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import provenance, put, table
 from benchmarks.records import Records
@@ -29,6 +29,14 @@ from crowdwise.estimator.experience import EXPONENT_SD_ABOVE, FEATURES_EXPONENT
 from crowdwise.estimator.judgement import vote_mass
 from crowdwise.kernels.numerics import tempered
 from crowdwise.trust.metrics import ece
+
+BENCHMARK = Benchmark(
+    "How sure may labels of classifiers be?",
+    sections=("classifier experience",),
+    data=("features",),
+    packages=("torch",),
+    renders=("",),
+)
 
 NAMES = ("labelme", "rte", "sentence_polarity", "cifar10n", "convarg_pairs", "ner_mturk")
 METHODS = ("raykar", "crowd-em", "ccem", "crowd-layer-mw", "bayes-dgc", "svgpcr")
@@ -178,10 +186,5 @@ def main() -> None:
         "\n\nNew rows with votes: a fifth of the rows, of which the classifier saw neither features nor votes. The exponent "
         f"that would be best for them is {best_of_new:.2f}.\n\n"
     )
-    text = provenance("python benchmarks/classifier_experience.py") + "\n" + exponents(found)
+    text = provenance("python -m benchmarks run classifier_experience") + "\n" + exponents(found)
     put("classifier experience", text + about + worth(found, without) + more + on_new_rows(new))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

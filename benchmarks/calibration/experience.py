@@ -1,6 +1,6 @@
 """How sure labels may be: the exponent of every label-only method, and what confidence is then worth on every labelled set.
 
-    python benchmarks/experience.py [--methods A,B] [--sets S,T] [--dry-run]
+    python -m benchmarks run experience [--methods A,B] [--sets S,T] [--dry-run]
 
 For every set and method the model's posterior is fitted once, without true labels, and the log-loss of q^(1 / votes^gamma)
 against the true labels is kept for a grid of gamma. The exponent of a method is the gamma with the smallest mean over sets;
@@ -22,6 +22,7 @@ import numpy as np
 import crowdwise
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.data.gold import encode_gold
@@ -29,6 +30,12 @@ from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.calibration.selection import select
 from crowdwise.trust.metrics import accuracy, ece
+
+BENCHMARK = Benchmark(
+    "How sure may labels of each method be, and is confidence then right?",
+    sections=("experience",),
+    data=("labelled",),
+)
 
 RUNS = KEPT / "experience.json"
 GRID = np.round(np.arange(-0.3, 2.001, 0.01), 2)
@@ -122,7 +129,7 @@ def report(runs: dict[str, dict[str, Any]]) -> None:
         rows.append([name, f"{best:.2f}", f"{low:.2f} to {high:.2f}", f"{quartiles[0]:.2f} to {quartiles[1]:.2f}",
                      str(n_sets), f"{shipped:.2f}"])  # fmt: skip
     head = ["method", "exponent", "without one set", "quartiles of sets", "sets", "shipped"]
-    text = provenance("python benchmarks/experience.py") + "\n" + table(head, rows)
+    text = provenance("python -m benchmarks run experience") + "\n" + table(head, rows)
     text += "\n\n" + consensus_table(runs)
     put("experience", text)
 
@@ -160,7 +167,3 @@ def consensus_table(runs: dict[str, dict[str, Any]]) -> str:
         "These sets were in view when the model was developed.\n\n"
     )
     return about + table(head, rows)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Would a temperature, fitted to held-out votes, make the probabilities of networks more honest?
 
-    python benchmarks/network_temperature.py
+    python -m benchmarks run network_temperature
 
 A tenth of the items judges a training; the temperature under which their votes are likeliest (with the fitted annotators)
 is then applied to what the network says of test items. "Truth" fits it to the true labels of the same tenth instead.
@@ -10,27 +10,34 @@ Runs are kept in benchmarks/.runs/network_temperature.json.
 from __future__ import annotations
 
 import json
-import warnings
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS
 from benchmarks.page import interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.trust.metrics import ece, log_loss
 
+BENCHMARK = Benchmark(
+    "Would a temperature fitted to held-out votes make networks more honest?",
+    sections=("network temperature",),
+    data=("labelme", "rte", "sentence_polarity"),
+    packages=("torch",),
+)
+
 PARTS = (("labelme", 300), ("labelme", 1000), ("rte", 600), ("sentence_polarity", 1000))
 METHODS = ("ccem", "aggnet")
 SEEDS = 3
-KEPT = KEPT / "network_temperature.json"
+RUNS = KEPT / "network_temperature.json"
 
 
 def main() -> None:
-    KEPT.parent.mkdir(exist_ok=True)
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    RUNS.parent.mkdir(exist_ok=True)
+    kept = json.loads(RUNS.read_text()) if RUNS.exists() else {}
     for name, n_items in PARTS:
         for seed in range(SEEDS):
             for method in METHODS:
@@ -38,7 +45,7 @@ def main() -> None:
                 if key not in kept:
                     kept[key] = measured(name, n_items, method, seed)
                     print(key, {k: round(v, 3) for k, v in kept[key].items()}, flush=True)
-                    KEPT.write_text(json.dumps(kept))
+                    RUNS.write_text(json.dumps(kept))
     header = ["set", "items", "method", "T by votes", "T by truth"]
     header += [f"{what}, {how}" for what in ("NLL", "ECE") for how in ("as it is", "T by votes", "T by truth")]
     rows = []
@@ -49,7 +56,7 @@ def main() -> None:
             columns = [("t_votes", 2), ("t_truth", 2), *((score, 3) for score in scores)]
             rows.append([name, str(n_items), method, *(interval([r[key] for r in runs], 1, digits) for key, digits in columns)])
     about = f"\n{SEEDS} seeds; mean ± half width of the 95% interval over seeds.\n\n"
-    put("network temperature", provenance("python benchmarks/network_temperature.py") + about + table(header, rows))
+    put("network temperature", provenance("python -m benchmarks run network_temperature") + about + table(header, rows))
 
 
 def measured(name: str, n_items: int, method: str, seed: int) -> dict[str, float]:
@@ -82,8 +89,3 @@ def best(log_f: np.ndarray, evidence: np.ndarray) -> float:
         return -float(logsumexp(log_softmax(log_f / np.exp(log_t), axis=1) + evidence, axis=1).sum())
 
     return float(np.exp(minimize_scalar(loss, bounds=(np.log(0.2), np.log(6.0)), method="bounded").x))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

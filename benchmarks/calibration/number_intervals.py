@@ -1,13 +1,12 @@
 """Intervals of numbers: how often they hold the truth, why they missed it, and what held-out annotators and known values bring.
 
-python benchmarks/number_intervals.py
-python benchmarks/number_intervals.py more      movie reviews, and what it costs on a million values
+python -m benchmarks run number_intervals
+python -m benchmarks run number_intervals more      movie reviews, and what it costs on a million values
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from time import process_time
 from typing import Any
@@ -18,9 +17,16 @@ import polars as pl
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.simulate.ratings import simulate_values
+
+BENCHMARK = Benchmark(
+    "How often do intervals of estimated numbers hold the truth?",
+    sections=("coverage", "coverage more"),
+    data=("affect", "movie_reviews"),
+)
 
 METHODS = ["mean", "median", "gaussian-crowd", "gaussian-crowd-bayes", "student-crowd", "covariance-crowd"]
 EMOTIONS = ["valence", "anger", "disgust", "fear", "joy", "sadness", "surprise"]
@@ -234,13 +240,12 @@ def large() -> str:
 
 
 def more() -> None:
-    put("coverage more", "\n".join([provenance("python benchmarks/number_intervals.py more"), movies(), large()]))
+    put("coverage more", "\n".join([provenance("python -m benchmarks run number_intervals more"), movies(), large()]))
+
+
+def coverage_table() -> None:
+    put("coverage", "\n".join([provenance("python -m benchmarks run number_intervals"), causes(), real(), simulated()]))
 
 
 def main() -> None:
-    put("coverage", "\n".join([provenance("python benchmarks/number_intervals.py"), causes(), real(), simulated()]))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    (more if sys.argv[1:] == ["more"] else main)()
+    (more if sys.argv[1:] == ["more"] else coverage_table)()

@@ -1,8 +1,8 @@
 """Learning curves of policies on simulated and recorded crowds: RD, AD, AC and DALC, and the label-only policies.
 
-    python benchmarks/active_curves.py                      # written to docs/benchmarks.md
-    python benchmarks/active_curves.py --seeds 2 --dry-run
-    python benchmarks/active_curves.py --tables             # from the runs that are there
+    python -m benchmarks run active_curves                      # written to its page
+    python -m benchmarks run active_curves --seeds 2 --dry-run
+    python -m benchmarks run active_curves --tables             # from the runs that are there
 
 Every campaign starts without votes. The same model judges all policies of a table: accuracy of the labels of all items and,
 with features, of predictions on test items. An answer is needed to reach a level if the level is then held for three
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,6 +29,7 @@ import polars as pl
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS
 from benchmarks.page import IMAGES, SHARED, interval, provenance, put, table
 from benchmarks.records import KEPT
@@ -37,6 +37,13 @@ from crowdwise.campaign.loop import ActiveLoop
 from crowdwise.campaign.oracle import RecordedCrowd
 from crowdwise.campaign.policies import policy_of
 from crowdwise.trust.metrics import accuracy
+
+BENCHMARK = Benchmark(
+    "Which policy needs the fewest answers, on recorded and simulated crowds?",
+    sections=("active curves",),
+    data=("rte", "dog", "labelme", "sentence_polarity"),
+    packages=("torch",),
+)
 
 RUNS = KEPT / "active_curves.json"
 CURVES = RUNS.with_suffix(".csv")
@@ -444,7 +451,7 @@ def main() -> None:
     tables, panels = report(results, given.studies, given.seeds)
     pictures = "\n\n".join(f"![{PICTURES[file]}](images/{file})" for file in panels)
     text = (
-        provenance("python benchmarks/active_curves.py" + (f" --seeds {given.seeds}" if given.seeds else ""))
+        provenance("python -m benchmarks run active_curves" + (f" --seeds {given.seeds}" if given.seeds else ""))
         + "\nAccuracy in percent at some numbers of answers; then the answers needed to come within "
         f"{100 * MARGIN:.0f} point of what random questions (RD) reach with all answers of the table, held for {HELD} "
         "measurements in a row or to the end, and the saving against RD on the same seeds. Mean ± half width of the 95% "
@@ -456,9 +463,3 @@ def main() -> None:
     for file, drawn in panels.items():
         draw(drawn, 3 if file == LABELS else 2, IMAGES / file)
     put("active curves", text)
-
-
-if __name__ == "__main__":
-    # Campaigns begin with a handful of votes, of which every fit would warn.
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

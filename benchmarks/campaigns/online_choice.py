@@ -1,6 +1,6 @@
 """Why online-em with chosen annotators stays below majority vote on web: whom each method asks, and what can be made of it.
 
-    python benchmarks/online_choice.py
+    python -m benchmarks run online_choice
 
 The item is random and the annotator the best by what the method knows of them (epsilon-greedy, as in `online_tutorial.py`),
 up to two votes per item. The votes that a method asked for are then given to other methods, all at once.
@@ -8,18 +8,23 @@ up to two votes per item. The votes that a method asked for are then given to ot
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import polars as pl
 
 import crowdwise
 import crowdwise.errors
 from benchmarks.campaigns.online_tutorial import ASKING, CHOICES, CHUNK, ONLINE, read, right
+from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
 from crowdwise.campaign.campaign import race
 from crowdwise.campaign.oracle import RecordedCrowd
 from crowdwise.data.annotations import Annotations
+
+BENCHMARK = Benchmark(
+    "Why do chosen annotators lose on web?",
+    sections=("online choice",),
+    data=("web",),
+)
 
 SEEDS = range(3)
 REFITTED = ("majority", "dawid-skene", "consensus")
@@ -71,12 +76,7 @@ def main() -> None:
     share = float((truth == COMMONEST)[truth >= 0].mean())
     header = ["asked by", "votes right", "votes for class 5", "its accuracy", *(f"{name} on these" for name in REFITTED)]
     text = (
-        f"{provenance('python benchmarks/online_choice.py')}\n{table(header, rows)}\n\n"
+        f"{provenance('python -m benchmarks run online_choice')}\n{table(header, rows)}\n\n"
         f"In percent, at two votes per item, {len(SEEDS)} orders; {100 * share:.1f}% of the items are of class 5."
     )
     put("online choice", text)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

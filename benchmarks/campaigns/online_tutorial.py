@@ -1,7 +1,7 @@
 """The online experiments of the tutorial on dog and web: accuracy as votes arrive.
 
-    python benchmarks/online_tutorial.py                                 # ten orders, written to docs/benchmarks.md
-    python benchmarks/online_tutorial.py --sets dog --orders 1 --dry-run
+    python -m benchmarks run online_tutorial                                 # ten orders, written to its page
+    python -m benchmarks run online_tutorial --sets dog --orders 1 --dry-run
 
 Recorded votes are replayed as a crowd that answers. Three ways to ask: in random order, the same for all methods; a random
 item, the annotator by the tutorial's epsilon-greedy choice (chance of a random one 0.5 up to the hundredth vote, 0.05 after
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -25,6 +24,7 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.declaration import Benchmark
 from benchmarks.page import IMAGES, SHARED, interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.campaign.campaign import race
@@ -34,6 +34,12 @@ from crowdwise.data.gold import encode_gold
 from crowdwise.methods.online.online_em import OnlineEM
 from crowdwise.methods.online.streaming import StreamingDawidSkene
 from crowdwise.trust.metrics import accuracy
+
+BENCHMARK = Benchmark(
+    "How fast do online methods get there as votes arrive, and does choosing annotators help?",
+    sections=("online tutorial",),
+    data=("dog", "web"),
+)
 
 SETS = ("dog", "web")
 CHUNK = {"dog": 50, "web": 100}
@@ -239,7 +245,7 @@ def main() -> None:
     else:
         results = measure(given.sets, given.orders)
     text = (
-        provenance("python benchmarks/online_tutorial.py")
+        provenance("python -m benchmarks run online_tutorial")
         + "\nThe tutorial shows curves only, so there are no figures of its to stand beside these. "
         f"Mean ± half width of the 95% interval over {given.orders} orders. In random order online methods see every vote "
         "once, in updates of the size given, and batch methods are fitted anew at every stop; *ms* is of one update, or of one "
@@ -257,9 +263,3 @@ def main() -> None:
         return
     draw(results, given.sets, given.orders)
     put("online tutorial", text)
-
-
-if __name__ == "__main__":
-    # The first few votes make methods warn; the tables report what they reached.
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,6 +1,6 @@
 """Stops of campaigns: what is said of the labels at the stop, and how many are right.
 
-    python benchmarks/stop_truth.py [--seeds N] [--sets S,T] [--dry-run]
+    python -m benchmarks run stop_truth [--seeds N] [--sets S,T] [--dry-run]
 
 Recorded crowds answer. A campaign has up to 200 items of a set, drawn by its seed, dawid-skene and warm-information (both the
 defaults of `crowdwise suggest`), and a quarter of a vote per item at a time, or a tenth of the votes so far if that is more. It
@@ -9,7 +9,7 @@ runs on all sets with ten votes per item and more, until `ActiveLoop.stop(target
 
 Three things were fitted to labelled sets: the exponent of dawid-skene, the spread of exponents, and the spread of temperatures
 beside it. For a campaign on a set the first and the last are estimated again from the 16 others: the exponent as
-`benchmarks/experience.py` does it (the mean log-loss minimised, .10 added), the spread of temperatures from campaigns of the
+`experience` does it (the mean log-loss minimised, .10 added), the spread of temperatures from campaigns of the
 other sets between the first look at which most items have two votes and four votes per item. The spread of exponents is the
 shipped one. In the audited variant the campaign has labels checked, 20 at a time and at most 100, when the target is as likely
 as not, goes on for a vote per item if that certifies nothing, and gives up after four audits. Runs are kept in
@@ -31,6 +31,7 @@ import polars as pl
 import crowdwise
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from benchmarks.records import Records
 from crowdwise.campaign import right_labels
@@ -43,6 +44,13 @@ from crowdwise.estimator import judgement
 from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, EXPONENTS
 from crowdwise.estimator.judgement import calibrated, vote_mass
 from crowdwise.kernels.numerics import tempered
+
+BENCHMARK = Benchmark(
+    "Is what a campaign says at its stop true?",
+    sections=("stops",),
+    data=("labelled",),
+    renders=("--dry-run",),
+)
 
 METHOD, POLICY = "dawid-skene", "warm-information"
 ITEMS, TARGETS, FEWEST = 200, (0.65, 0.7, 0.75, 0.8, 0.9), 9.95
@@ -259,7 +267,7 @@ def report(runs: dict[str, Any], names: list[str], seeds: int) -> None:
     head += ["certified", "certificate true", "checks"]
     below, above = spreads(runs)
     parts = [spreads(runs, name) for name in SETS]
-    text = provenance("python benchmarks/stop_truth.py") + "\n"
+    text = provenance("python -m benchmarks run stop_truth") + "\n"
     ended = [one for one in stops if one["reached"]]
     text += (
         f"Shares in percent. Campaigns of up to {ITEMS} items with {METHOD} and {POLICY}; targets "
@@ -292,7 +300,3 @@ def main() -> None:
         if not asked.dry_run:
             measure(runs, names, asked.seeds)
     report(runs, names, asked.seeds)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """auto-classifier beside every one of its candidates, on the six sets with features and a small one with ten classes.
 
-    python benchmarks/auto_classifier.py [SET ...]
+    python -m benchmarks run auto_classifier [SET ...]
 
 Nothing sees a true label. Runs are kept in benchmarks/records/auto_classifier.jsonl, so that an interrupted command continues.
 """
@@ -9,18 +9,26 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from time import process_time
 
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import interval, provenance, put, table
 from benchmarks.records import Records
 from crowdwise.data.simulate import simulate
 from crowdwise.trust.choice.classifiers import CANDIDATES
 from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+BENCHMARK = Benchmark(
+    "How close does the automatic choice come to the best classifier of every set?",
+    sections=("auto classifier",),
+    data=("features",),
+    packages=("torch",),
+    renders=("small labelme rte sentence_polarity",),
+)
 
 SEEDS = {"small": 3, "labelme": 3, "rte": 3, "sentence_polarity": 3, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 1}
 CHOICE, PLAIN = "auto-classifier", "two-stage (aggregator=majority)"
@@ -75,7 +83,8 @@ def runs_of(name: str) -> dict[str, list[dict[str, object]]]:
     return found
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
+    names = sys.argv[1:]
     rows, near, below = [], [], []
     for name in names or SEEDS:
         found = runs_of(name)
@@ -102,9 +111,7 @@ def main(names: list[str]) -> None:
     )
     header = ["set", "seeds", "chosen", "test accuracy", "best alone", "two stages, majority", "test ECE", "test NLL", "labels"]
     header += ["best labels alone", "processor s"]
-    put("auto classifier", provenance(" ".join(["python benchmarks/auto_classifier.py", *names])) + text + table(header, rows))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main(sys.argv[1:])
+    put(
+        "auto classifier",
+        provenance(" ".join(["python -m benchmarks run auto_classifier", *names])) + text + table(header, rows),
+    )

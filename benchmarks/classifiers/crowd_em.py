@@ -1,6 +1,6 @@
 """EM around any classifier beside two stages with the same classifier, on sets with features, three seeds.
 
-    python benchmarks/crowd_em.py [SET ...]      (by default those of ON; the table is written when all of them are measured)
+    python -m benchmarks run crowd_em [SET ...]    (by default those of ON; the table is written when all of them are measured)
 
 Runs are kept in benchmarks/.runs/crowd-em-SET.json, so that an interrupted command goes on where it stopped; delete the file to
 measure again. No method sees a true label. Classifiers have the settings below, chosen for their time before anything was
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,10 +22,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+BENCHMARK = Benchmark(
+    "Does EM around any classifier beat two stages with the same classifier?",
+    sections=("crowd-em",),
+    data=("labelme", "rte", "sentence_polarity"),
+)
 
 ON, SEEDS = ["labelme", "rte", "sentence_polarity"], 3
 # Trees take too long on the larger set.
@@ -150,9 +156,4 @@ def main() -> None:
     )
     header = ["set", "classifier", "method", "test accuracy", "recovered labels", "test NLL", "test ECE"]
     rows = [row for name, results in found.items() for row in rows_of(name, results)]
-    put("crowd-em", provenance("python benchmarks/crowd_em.py") + about + gains(found) + "\n" + table(header, rows))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()
+    put("crowd-em", provenance("python -m benchmarks run crowd_em") + about + gains(found) + "\n" + table(header, rows))

@@ -1,8 +1,8 @@
 """Every classifier on every set with features: accuracy on new items, recovered labels, NLL, ECE, collapsed runs.
 
-    python benchmarks/learn.py [SET ...]        (labelme: ten seeds; larger sets fewer, see SEEDS)
-    python benchmarks/learn.py rte --only "auto-classifier;raykar, gaussian"    (their rows alone are replaced in the table)
-    python benchmarks/learn.py --relatives      (four relatives beside those they come from, four sets and one vote per item)
+    python -m benchmarks run learn [SET ...]        (labelme: ten seeds; larger sets fewer, see SEEDS)
+    python -m benchmarks run learn rte --only "auto-classifier;raykar, gaussian" (their rows alone are replaced in the table)
+    python -m benchmarks run learn --relatives     (four relatives beside those they come from, four sets and one vote per item)
 
 Runs are kept in benchmarks/.runs/SET.json (those of the choice in choice.json), so that an interrupted command goes on where
 it stopped; delete the file, or the method in it, to measure anew.
@@ -15,19 +15,35 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import PAGE, interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.estimator.registry import classifiers
 from crowdwise.methods.classify.soft_network import SoftNetwork
 from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+BENCHMARK = Benchmark(
+    "Which classifier learns best from votes, on seven sets with features?",
+    sections=(
+        "learn labelme",
+        "learn cifar10n",
+        "learn cifar10n_images",
+        "learn sentence_polarity",
+        "learn rte",
+        "learn convarg_pairs",
+        "learn ner_mturk",
+        "learn relatives",
+    ),
+    data=("features",),
+    packages=("torch",),
+)
 
 CLASSIFIERS = classifiers()
 
@@ -146,7 +162,7 @@ def relatives() -> None:
                      (("test", 100, 1), ("labels", 100, 1), ("nll", 1, 3), ("ece", 1, 3))]  # fmt: skip
             rows.append([name, entry, *cells])
     about = f"\n{RELATIVES_SEEDS} seeds; mean ± half width of the 95% interval over seeds, which of three is wide.\n\n"
-    put("learn relatives", provenance("python benchmarks/learn.py --relatives") + about + table(header, rows))
+    put("learn relatives", provenance("python -m benchmarks run learn --relatives") + about + table(header, rows))
 
 
 def row_of(entry: str, runs: list[dict[str, float]], base: float) -> list[str]:
@@ -168,7 +184,7 @@ def replace_rows(name: str, results: dict[str, list[dict[str, float]]]) -> None:
         lines[at] = "| " + " | ".join(row_of(entry, runs, base)) + " |"
         said = f"Row {entry}: "
         lines = [line for line in lines if not line.startswith(said)]
-        lines += ["", said + provenance(f'python benchmarks/learn.py {name} --only "{entry}"').strip()]
+        lines += ["", said + provenance(f'python -m benchmarks run learn {name} --only "{entry}"').strip()]
     put(f"learn {name}", "\n".join(lines))
 
 
@@ -213,9 +229,4 @@ def main() -> None:
             f"95% interval over seeds ({', '.join(SLOW)}: at most {max(SLOW.values())} seeds).\n"
         )
         head = ["method", "test accuracy", "recovered labels", "test NLL", "test ECE", "collapsed", "seconds"]
-        put(f"learn {name}", provenance(f"python benchmarks/learn.py {name}") + about + "\n" + table(head, rows))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()
+        put(f"learn {name}", provenance(f"python -m benchmarks run learn {name}") + about + "\n" + table(head, rows))

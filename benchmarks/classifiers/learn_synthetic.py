@@ -1,18 +1,23 @@
 """Claims of the papers on data with known truth: confusion error with more data, GeoCrowdNet's two cases, COINNet's outliers.
 
-python benchmarks/learn_synthetic.py
+python -m benchmarks run learn_synthetic
 """
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
 from crowdwise.data.annotations import Annotations
 from crowdwise.trust.metrics import confusion_error
+
+BENCHMARK = Benchmark(
+    "Do claims of the papers on confusion matrices hold on known truth?",
+    sections=("learn synthetic",),
+    packages=("torch",),
+)
 
 SEEDS = 3
 K, WIDTH = 5, 10
@@ -84,7 +89,7 @@ def outlier_auc(seed: int) -> float:
 
 
 def main() -> None:
-    parts = [provenance("python benchmarks/learn_synthetic.py")]
+    parts = [provenance("python -m benchmarks run learn_synthetic")]
     parts.append(
         f"\nTen annotators, three votes per item, K={K}, Gaussian classes in {WIDTH} dimensions; {SEEDS} seeds; mean ± half "
         "width of the 95% interval. *No experts*: well separated classes, annotators whose right answers are only slightly "
@@ -107,8 +112,3 @@ def main() -> None:
         f"Area under the ROC curve of COINNet's `outlier_scores_`: {interval(aucs, 1, 3)} over {SEEDS} seeds.\n"
     )
     put("learn synthetic", "\n".join(parts))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

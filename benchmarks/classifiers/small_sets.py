@@ -1,7 +1,7 @@
 """Networks on 100 to 3,000 items: does early stopping let them learn?
 
-    PYTHONPATH=EARLIER/src python benchmarks/small_sets.py --record earlier    (EARLIER: a checkout of an earlier version)
-    python benchmarks/small_sets.py                                            (this version, and the table of both)
+    PYTHONPATH=EARLIER/src python -m benchmarks run small_sets --record earlier    (EARLIER: a checkout of an earlier version)
+    python -m benchmarks run small_sets                                            (this version, and the table of both)
 
 Ways: the defaults of an earlier version, those of this one, and this one without a held-out part (`validation=0`). Runs are
 kept in benchmarks/.runs/small_sets-WAY.json, so that an interrupted command continues where it stopped.
@@ -14,17 +14,24 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.data.annotations import Annotations
 from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+BENCHMARK = Benchmark(
+    "Does early stopping let networks learn from 100 to 3,000 items?",
+    sections=("small sets",),
+    data=("labelme",),
+    packages=("torch",),
+)
 
 METHODS = ("ccem", "bayes-dgc", "aggnet", "crowd-layer-mw", "conal")
 SIZES = {"made up": (100, 300, 700, 1000, 3000), "digits": (100, 300, 700, 1000), "labelme": (100, 300, 700, 1000)}
@@ -42,7 +49,7 @@ def main() -> None:
     for way, settings in WAYS.items():
         record(way, settings, SHORT if settings else SIZES)
     kept = {way: json.loads(_file(way).read_text()) for way in ("earlier", *WAYS)}
-    put("small sets", provenance("python benchmarks/small_sets.py") + _about() + table(*_rows(kept)))
+    put("small sets", provenance("python -m benchmarks run small_sets") + _about() + table(*_rows(kept)))
 
 
 def record(way: str, settings: dict[str, float], measured_on: dict[str, tuple[int, ...]] = SIZES) -> None:
@@ -128,8 +135,3 @@ def _about() -> str:
 
 def _file(way: str) -> Path:
     return RUNS / f"small_sets-{way.replace('=', '-')}.json"
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

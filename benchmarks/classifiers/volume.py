@@ -1,6 +1,6 @@
 """Why geocrowdnet-f is behind on ner_mturk: its reward for classes of equal size, where four of five tokens are no name.
 
-    python benchmarks/volume.py
+    python -m benchmarks run volume
 
 Each network is trained on all tokens, and on all names with one of 15 other tokens, which makes classes about equally frequent.
 The truth chooses these tokens, so the second half shows a cause and no accuracy that anybody could reach.
@@ -8,15 +8,22 @@ The truth chooses these tokens, so the second half shows a cause and no accuracy
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import ner_mturk
 from benchmarks.page import provenance, put, table
+
+BENCHMARK = Benchmark(
+    "Why is geocrowdnet-f behind where one class is frequent?",
+    sections=("learn volume",),
+    data=("ner_mturk",),
+    packages=("torch",),
+)
 
 PLANS: dict[str, tuple[str, dict[str, Any]]] = {
     "ccem": ("ccem", {}),
@@ -57,9 +64,4 @@ def main() -> None:
         "right, names",
         "mean probability of no name",
     ]
-    put("learn volume", f"{provenance('python benchmarks/volume.py')}\n{table(header, rows)}")
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()
+    put("learn volume", f"{provenance('python -m benchmarks run volume')}\n{table(header, rows)}")

@@ -1,6 +1,6 @@
 """Annotators who share errors: how often the check speaks without reason, what it finds, and what it costs.
 
-    python benchmarks/dependence.py [--method NAME] [--seeds 10]
+    python -m benchmarks run dependence [--method NAME] [--seeds 10]
 
 Four tables: false alarms on crowds of independent annotators; simulated crowds with known groups; the shared sets; seconds
 beside a fit. No fit sees a true label. The crowds are those of `dependent_crowds.py`, drawn with seeds that nothing was
@@ -22,6 +22,7 @@ import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
 from benchmarks.crowds.dependent_crowds import DEPENDENT, INDEPENDENT, Crowd, topics
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.simulate import simulate
@@ -30,6 +31,12 @@ from crowdwise.trust.crowd.cautious import cautious, lowered
 from crowdwise.trust.crowd.dependence import Reading, find
 from crowdwise.trust.crowd.fusion import fused
 from crowdwise.trust.metrics import accuracy, log_loss
+
+BENCHMARK = Benchmark(
+    "How often does the check for shared errors speak without reason, and what does it find?",
+    sections=("dependence",),
+    data=("labelled",),
+)
 
 T = TypeVar("T")
 
@@ -49,7 +56,7 @@ def main() -> None:
         find(drawn)
         for name in {given.method, "dawid-skene", "majority"}:
             crowdwise.make(name).fit(drawn)
-    parts = [provenance(f"python benchmarks/dependence.py --method {given.method} --seeds {given.seeds}")]
+    parts = [provenance(f"python -m benchmarks run dependence --method {given.method} --seeds {given.seeds}")]
     for part in (false_alarms(), detection(given.method, given.seeds), real_sets(given.method), seconds()):
         print(part, flush=True)
         parts.append(part)
@@ -197,7 +204,3 @@ def timed(run: Callable[[], T]) -> tuple[T, float]:
     started = process_time()
     value = run()
     return value, process_time() - started
-
-
-if __name__ == "__main__":
-    main()

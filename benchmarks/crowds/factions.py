@@ -1,6 +1,6 @@
 """Which faction is the crowd: groups planted into real votes, and what checked labels or one trusted annotator make of them.
 
-    python benchmarks/factions.py [groups] [colluders] [clean] [--method NAME] [--seeds 10] [--workers 2]
+    python -m benchmarks run factions [groups] [colluders] [clean] [--method NAME] [--seeds 10] [--workers 2]
 
 Three tables: groups planted into twelve sets; colluders planted into two; and whom the checks flag in votes as they are. A
 planted group has a hidden answer on every item, right half of the time, which members give with probability 0.9 and else guess;
@@ -25,6 +25,7 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
@@ -34,6 +35,13 @@ from crowdwise.trust.crowd.dependence import disputed, find, rooted
 from crowdwise.trust.crowd.fusion import fused
 from crowdwise.trust.crowd.pruning import refit_fused
 from crowdwise.trust.metrics import accuracy
+
+BENCHMARK = Benchmark(
+    "What do checked labels or a trusted annotator make of factions planted into real votes?",
+    sections=("factions, groups", "factions, colluders", "factions, clean"),
+    data=("labelled",),
+    renders=("groups --seeds 10", "colluders --seeds 5", "clean --seeds 10"),
+)
 
 SETS = ["bluebird", "cf", "cf_amt", "dog", "labelme", "possent", "product", "rte", "sentence_polarity", "temp", "web", "wsd"]
 SHARES, COLLUDING = (0.15, 0.3, 0.45), (0.1, 0.2, 0.3, 0.4)
@@ -63,7 +71,7 @@ def main() -> None:
         cells = CELLS[name]
         part = TABLES[name](given.method, measured(given.method, given.seeds, given.workers, cells))
         print(part, flush=True)
-        command = f"python benchmarks/factions.py {name} --method {given.method} --seeds {given.seeds}"
+        command = f"python -m benchmarks run factions {name} --method {given.method} --seeds {given.seeds}"
         put(f"factions, {name}", f"{provenance(command)}\n{part}")
 
 
@@ -267,6 +275,3 @@ def excess_given_truth(votes: Annotations, truth: np.ndarray, who: np.ndarray) -
 
 
 TABLES = {"groups": planted_groups, "colluders": planted_colluders, "clean": clean}
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,10 @@
 """Groups of items: per-group confusion, gaps and their intervals, parity and its cost, on simulated and one real crowd.
 
-python benchmarks/fairness.py
+python -m benchmarks run fairness
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import polars as pl
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise.data.annotations import Annotations
 from crowdwise.io import read_gold
@@ -20,6 +20,13 @@ from crowdwise.trust.crowd import spammers
 from crowdwise.trust.fairness import ItemGroupDS, ParityClassifier, audit, disparity, parity_labels
 from crowdwise.trust.fairness.gaps import gap_tables, one_hot
 from crowdwise.trust.fairness.rates import Decisions
+
+BENCHMARK = Benchmark(
+    "Are gaps between groups of items found, and what does parity cost?",
+    sections=("fairness",),
+    data=("convarg_pairs",),
+    packages=("torch",),
+)
 
 SEEDS = range(12)
 
@@ -251,7 +258,7 @@ def topics() -> str:
 
 def main() -> None:
     text = [
-        provenance("python benchmarks/fairness.py"),
+        provenance("python -m benchmarks run fairness"),
         "\nTwo groups of items; 20 annotators, right 65 to 90 % of the time, of whom half miss 30 points more of the positives "
         "of the small group. Means over 12 seeds with 95 % intervals; 800 items unless said otherwise.\n",
         "\n**Matrices in the small group**: mean absolute error of an entry; accuracy of its labels in percent.\n",
@@ -274,8 +281,3 @@ def main() -> None:
         topics(),
     ]
     put("fairness", "\n".join(text))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,6 +1,6 @@
 """The tutorial's sweeps over groups, colluders and spammers, and whether looking for groups ever costs much.
 
-    python benchmarks/group_sweeps.py [--seeds 5] [--crowds 50]
+    python -m benchmarks run group_sweeps [--seeds 5] [--crowds 50]
 
 Sizes as on the slides: groups N = 5,000, A = 40, K = 3; colluders N = 5,000, A = 60, K = 3; spammers N = 10,000, A = 20, K = 4.
 The slides show these sweeps as figures without numbers, so only ours are here.
@@ -17,6 +17,7 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 from benchmarks.crowds.dependent_crowds import DEPENDENT, Crowd, colluders, teams
+from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
@@ -25,6 +26,11 @@ from crowdwise.trust.crowd.dependence import find, rooted
 from crowdwise.trust.crowd.fusion import fused
 from crowdwise.trust.crowd.pruning import refit_fused
 from crowdwise.trust.metrics import accuracy
+
+BENCHMARK = Benchmark(
+    "How do methods hold as groups, colluders and spammers grow?",
+    sections=("group sweeps",),
+)
 
 FIRST_SEED = 9000
 # Name -> sizes of the groups, and how faithfully members give the group's answer.
@@ -51,7 +57,7 @@ def main() -> None:
     arguments.add_argument("--crowds", type=int, default=50)
     given = arguments.parse_args()
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    parts = [provenance(f"python benchmarks/group_sweeps.py --seeds {given.seeds} --crowds {given.crowds}")]
+    parts = [provenance(f"python -m benchmarks run group_sweeps --seeds {given.seeds} --crowds {given.crowds}")]
     for part in (groups(given.seeds), colluding(given.seeds), spamming(given.seeds), never_worse(given.crowds)):
         print(part, flush=True)
         parts.append(part)
@@ -223,7 +229,3 @@ def never_worse(crowds: int) -> str:
 def independent(seed: int, size: dict[str, object]) -> tuple[Annotations, np.ndarray]:
     drawn = simulate(**size, random_state=seed)
     return drawn.votes, drawn.truth
-
-
-if __name__ == "__main__":
-    main()

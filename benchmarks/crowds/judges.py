@@ -1,6 +1,6 @@
 """Panels of simulated judges with known truth: labels, what panels are said to be worth, and families that are found.
 
-    python benchmarks/judges.py [--seeds 10]
+    python -m benchmarks run judges [--seeds 10]
 
 Judges of a family give its hidden answer or one of their own; families differ in size, skill and how much they share. Four
 tables: labels of methods beside each other; whether the stated accuracy of a panel is that on fresh items, and whether the
@@ -18,12 +18,18 @@ import numpy as np
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
 from crowdwise.data.annotations import Annotations
 from crowdwise.trust.crowd.dependence import find, rooted
 from crowdwise.trust.crowd.fusion import fused
 from crowdwise.trust.judges import Families, Findings, JudgeModel, Panels, examine, in_human_votes
 from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+BENCHMARK = Benchmark(
+    "Are labels and stated worth of panels of judges right where families share errors?",
+    sections=("judges",),
+)
 
 FIRST_SEED, N_ITEMS, FRESH, TARGET = 12000, 300, 5000, 0.9
 METHODS = ("majority", "dawid-skene", "ebcc", "consensus")
@@ -131,7 +137,7 @@ def main() -> None:
         name: [measured(world.drawn(FIRST_SEED + s), FIRST_SEED + s) for s in range(seeds)] for name, world in WORLDS.items()
     }
     parts = [
-        provenance(f"python benchmarks/judges.py --seeds {seeds}"),
+        provenance(f"python -m benchmarks run judges --seeds {seeds}"),
         labels(runs),
         panels(runs),
         human(runs),
@@ -321,7 +327,3 @@ def alarms(seeds: int = 20) -> str:
         f"\n**Families found where there are none**: {wrong} of {total} panels of independent judges with two or three "
         f"classes; of {2 * seeds} in each cell.\n\n{table(['panel', '50 items', '200 items', '600 items'], rows)}\n"
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Moment methods: starts for EM where the vote fails, and recovery of confusion matrices.
 
-    python benchmarks/moments.py [--seeds 50] [--curve-seeds 5] [--dry]
+    python -m benchmarks run moments [--seeds 50] [--curve-seeds 5] [--dry]
 
 Fifty random crowds of which 40 % are spammers or adversaries: accuracy of Dawid-Skene from vote shares
 and from ``init="moments"``. Then the error of the confusion matrices against the number of votes, for
@@ -10,16 +10,20 @@ every method, also as docs/images/recovery.svg. ``--dry`` prints and writes noth
 from __future__ import annotations
 
 import argparse
-import warnings
 
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.page import IMAGES, provenance, put, table
 from crowdwise.data.simulate import simulate
-from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy, confusion_error
+
+BENCHMARK = Benchmark(
+    "Do moment starts save EM where the vote fails, and are confusion matrices recovered?",
+    sections=("moments",),
+)
 
 METHODS = label_methods()
 
@@ -163,16 +167,15 @@ def main() -> None:
     first = starts(asked.seeds)
     second, errors = recovery(asked.curve_seeds)
     text = "\n".join(
-        [provenance("python benchmarks/moments.py"), first, second, "\n![Recovery of confusion matrices](images/recovery.svg)"]
+        [
+            provenance("python -m benchmarks run moments"),
+            first,
+            second,
+            "\n![Recovery of confusion matrices](images/recovery.svg)",
+        ]
     )
     if asked.dry:
         print(text)
         return
     draw(errors)
     put("moments", text)
-
-
-if __name__ == "__main__":
-    # Thin crowds make methods warn; the tables report what they reached.
-    warnings.simplefilter("ignore", CrowdwiseWarning)
-    main()

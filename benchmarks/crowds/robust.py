@@ -1,22 +1,27 @@
 """The tutorial's tables of spammers and dependent annotators, beside ours.
 
-python benchmarks/robust.py
+python -m benchmarks run robust
 """
 
 from __future__ import annotations
-
-import warnings
 
 import numpy as np
 
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from crowdwise.data.gold import encode_gold
 from crowdwise.trust.crowd import covariance, groups, jaffe
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.metrics import accuracy, ece
+
+BENCHMARK = Benchmark(
+    "Do the tutorial's tables of spammers and dependent annotators come out?",
+    sections=("robust",),
+    data=("bluebird", "dog", "web"),
+)
 
 # set -> majority, EM, pruned majority, pruned EM, pruned annotators (slides of the ICASSP 2025 tutorial)
 PRINTED = {
@@ -65,7 +70,7 @@ def main() -> None:
         "robust",
         "\n".join(
             [
-                provenance("python benchmarks/robust.py"),
+                provenance("python -m benchmarks run robust"),
                 "\nAccuracy in percent; ties credited 1/#tied; repeated identical votes removed.\n",
                 table(header, rows),
                 "\nOn bluebird the slides' recipe, followed step by step, prunes as many as they print. Ours codes labels "
@@ -142,8 +147,3 @@ def forced(votes: crowdwise.Annotations, truth: np.ndarray) -> str:
 
 def score(method: str, votes: crowdwise.Annotations, truth: np.ndarray) -> float:
     return accuracy(crowdwise.make(method).fit(votes).result_.model_posterior, truth)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

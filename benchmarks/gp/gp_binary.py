@@ -1,7 +1,7 @@
 """Two classes, more and more items: SVGPCR beside the methods it is to replace (Morales-Alvarez et al. 2020, 4.2).
 
-    python benchmarks/gp_binary.py                       # 1,000 to 100,000 items, three seeds, written to docs/benchmarks.md
-    python benchmarks/gp_binary.py --sizes 1000 --seeds 0 --scale 0.02 --dry-run
+    python -m benchmarks run gp_binary                       # 1,000 to 100,000 items, three seeds, written to its page
+    python -m benchmarks run gp_binary --sizes 1000 --seeds 0 --scale 0.02 --dry-run
 
 Is a glitch "Other" or any of the other types? Data of gravity_spy.py: the first N items of a set and all test items, so that
 volunteers have more votes as N grows. A run has a process and one thread of its own. One that takes more than `--limit`
@@ -28,10 +28,18 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.gp import gravity_spy
 from benchmarks.page import IMAGES, interval, provenance, put, table
 from benchmarks.records import KEPT, Records
 from crowdwise.data.annotations import Annotations
+
+BENCHMARK = Benchmark(
+    "How far do Gaussian processes for two classes go as items grow?",
+    sections=("gp binary",),
+    packages=("torch",),
+    renders=("--kept",),
+)
 
 SIZES, SEEDS = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000), range(3)
 METHODS: dict[str, dict[str, Any]] = {
@@ -188,7 +196,7 @@ def text_of(names: list[str], sizes: list[int], seeds: list[int], scale: float) 
     asked = "" if tuple(sizes) == SIZES else f" --sizes {' '.join(map(str, sizes))}"
     return (
         "### Two classes, more and more items\n\n"
-        + provenance(f"python benchmarks/gp_binary.py{asked}")
+        + provenance(f"python -m benchmarks run gp_binary{asked}")
         + f'\n"Other" or not, on the first N of {round(scale * gravity_spy.N_ITEMS):,} items made up like Gravity Spy\'s, and '
         f"{gravity_spy.N_TEST:,} test items. AUC, accuracy and the mean probability of the true class (the paper's likelihood, "
         "an improper score) in percent. svgpcr: 50 inducing points, batches of 500, every column standardised; all else is "

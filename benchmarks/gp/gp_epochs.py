@@ -1,7 +1,7 @@
 """Epochs to the same bound: SVGPCR's closed-form steps and natural gradients against Adam on everything.
 
-    python benchmarks/gp_epochs.py [simulated] [mnist]            # three seeds, written to docs/benchmarks.md
-    python benchmarks/gp_epochs.py simulated --seeds 1 --adam-epochs 20 --dry-run
+    python -m benchmarks run gp_epochs [simulated] [mnist]            # three seeds, written to its page
+    python -m benchmarks run gp_epochs simulated --seeds 1 --adam-epochs 20 --dry-run
 
 *Adam on everything* is what the paper's released code does: N x K free logits for q(Z) with a gather per batch, Dirichlet
 parameters by softplus, mean and Cholesky factor of q(U), kernel and inducing points, all by one Adam. A second version has
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
 from time import perf_counter
 from typing import NamedTuple
 
@@ -26,12 +25,20 @@ import polars as pl
 import torch
 from torch import Tensor, nn
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from benchmarks.records import KEPT
 from benchmarks.versus.versus_gp import Ours
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError
 from crowdwise.methods.classify.svgpcr import SVGPCR
+
+BENCHMARK = Benchmark(
+    "How many epochs does SVGPCR need beside Adam on everything?",
+    sections=("gp epochs",),
+    data=("mnist",),
+    packages=("torch",),
+)
 
 BATCH, M, FROZEN = 100, 50, 5
 RATES = (1e-1, 3e-2)
@@ -284,7 +291,7 @@ def main() -> None:
     options.add_argument("--dry-run", action="store_true", help="print the tables, leave the page as it is")
     given = options.parse_args()
     text = (
-        provenance(f"python benchmarks/gp_epochs.py {' '.join(given.sets)}")
+        provenance(f"python -m benchmarks run gp_epochs {' '.join(given.sets)}")
         + f"\nThe evidence lower bound over all items, divided by their number, after so many epochs; batches of {BATCH}, "
         f"M = {M}, float64, robust-max. Five annotators: right in 95, 90 and 80%, a spammer, an adversary who shifts the class "
         "in 90%. *svgpcr* has its default settings: q(Z) and q(R) in closed form, natural steps for q(U), Adam for kernel and "
@@ -300,8 +307,3 @@ def main() -> None:
         print(text)
         return
     put("gp epochs", text)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    main()

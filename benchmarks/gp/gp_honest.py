@@ -3,7 +3,7 @@
 The made-up ones have simulated crowds: features of pure noise, and scikit-learn's images of digits, which are easy, under votes
 that are right in six of ten.
 
-    python benchmarks/gp_honest.py [SET ...]
+    python -m benchmarks run gp_honest [SET ...]
 
 Nothing sees a true label. Runs are kept in benchmarks/records/gp_honest.jsonl, so that an interrupted command continues.
 """
@@ -12,17 +12,34 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from time import process_time
 
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import interval, provenance, put, table
 from benchmarks.records import Records
 from crowdwise.data.simulate import simulate
 from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+BENCHMARK = Benchmark(
+    "Are probabilities of Gaussian processes honest on eight sets?",
+    sections=(
+        "gp honest noise",
+        "gp honest digits",
+        "gp honest labelme",
+        "gp honest rte",
+        "gp honest sentence_polarity",
+        "gp honest cifar10n",
+        "gp honest convarg_pairs",
+        "gp honest ner_mturk",
+    ),
+    data=("features",),
+    packages=("torch",),
+    renders=("",),
+)
 
 SEEDS = {
     "noise": 5,
@@ -114,7 +131,8 @@ def run(entry: str, data: FeatureSet, seed: int) -> dict[str, float]:
     }
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
+    names = sys.argv[1:]
     kept = KEPT.read()
     for name in names or SEEDS:
         found: dict[str, list[dict[str, float]]] = {}
@@ -139,9 +157,4 @@ def main(names: list[str]) -> None:
         about = f"\n**{name}**: {len(data.X):,} training items, {len(data.X_test):,} test items, {SEEDS[name]} seeds.\n"
         first, *others = MARKS
         head = ["method", first, "of the best network's", *others, "processor s"]
-        put(f"gp honest {name}", provenance("python benchmarks/gp_honest.py") + about + "\n" + table(head, rows))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main(sys.argv[1:])
+        put(f"gp honest {name}", provenance("python -m benchmarks run gp_honest") + about + "\n" + table(head, rows))

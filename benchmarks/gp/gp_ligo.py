@@ -1,10 +1,10 @@
 """Gaussian processes and networks on made-up data of the size of Gravity Spy (Morales-Alvarez et al. 2020, 4.3 and 5).
 
-    python benchmarks/gp_ligo.py                              # the full size, written to docs/benchmarks.md
-    python benchmarks/gp_ligo.py --study fifth                # all methods at a fifth of the size, single items and volunteers
-    python benchmarks/gp_ligo.py --study flows                # how long should the flows be? At a tenth
-    python benchmarks/gp_ligo.py --study overlap              # does the order of methods depend on the overlap? At a twentieth
-    python benchmarks/gp_ligo.py --study fifth --scale 0.02 --seeds 0 --epochs 2 --dry-run
+    python -m benchmarks run gp_ligo                              # the full size, written to its page
+    python -m benchmarks run gp_ligo --study fifth     # all methods at a fifth of the size, single items and volunteers
+    python -m benchmarks run gp_ligo --study flows                # how long should the flows be? At a tenth
+    python -m benchmarks run gp_ligo --study overlap    # does the order of methods depend on the overlap? At a twentieth
+    python -m benchmarks run gp_ligo --study fifth --scale 0.02 --seeds 0 --epochs 2 --dry-run
 
 See gravity_spy.py for the data. Every run has a process and one thread of its own, so that its memory is its own: peak
 resident memory of training and prediction beyond what was resident when data and libraries were loaded. Seconds are of the
@@ -26,11 +26,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.declaration import Benchmark
 from benchmarks.gp import gravity_spy
 from benchmarks.gp.gp_ligo_run import CLOSELY, EARLIER, ENOUGH, EPOCHS, LENGTHS, METHODS, N_SAMPLED, run, settings_of
 from benchmarks.gp.gp_ligo_tables import REFERENCE, Results, flows_table, overlap_table, tables
 from benchmarks.page import IMAGES, provenance, put
 from benchmarks.records import KEPT, Records
+
+BENCHMARK = Benchmark(
+    "How do Gaussian processes do at the size of Gravity Spy?",
+    sections=("gp ligo", "gp ligo fifth", "gp flows", "gp overlap"),
+    packages=("torch",),
+)
 
 RUNS = Records("gp_ligo")
 # Trials with other data or settings than a study's are kept too, but not in the repository.
@@ -128,7 +135,7 @@ def about_data(study: Study) -> str:
     shape = gravity_spy.Shape()
     sizes = [round(study.scale * size) for size in (gravity_spy.N_ITEMS, gravity_spy.N_VOTES, gravity_spy.N_ANNOTATORS)]
     return (
-        f"Made-up data like Gravity Spy's (`benchmarks/gravity_spy.py`): {sizes[0]:,} training items with "
+        f"Made-up data like Gravity Spy's (`benchmarks/gp/gravity_spy.py`): {sizes[0]:,} training items with "
         f"{gravity_spy.N_FEATURES} features, {sizes[1]:,} votes by {sizes[2]:,} volunteers, {gravity_spy.K} classes, from "
         f"26% to 0.9% of {gravity_spy.N_TEST:,} test items; in training their shares to the power {shape.training_power}. "
         f"{100 * shape.other_votes:.1f}% of the votes are for Other, {100 * shape.repeats:.0f}% by someone who has voted on "
@@ -185,7 +192,7 @@ def looked_at(results: Results) -> bool:
 def page_text(name: str, study: Study, runs: list[tuple[str, int, float]]) -> str:
     results = {overlap: found(study, runs, overlap) for overlap in study.overlaps}
     code = ", ".join(study.kept.codes([key_of(entry, seed, study, overlap) for entry, seed, overlap in runs]))
-    text = provenance(f"python benchmarks/gp_ligo.py --study {name}") + f"Code of the runs: {code}.\n\n"
+    text = provenance(f"python -m benchmarks run gp_ligo --study {name}") + f"Code of the runs: {code}.\n\n"
     text += about_data(study) + about_methods(study) + QUESTIONS[name]
     if name == "overlap":
         return text + overlap_table(results)

@@ -1,7 +1,7 @@
 """SVGPCR on MNIST with five simulated annotators (Morales-Alvarez et al. 2020, section 4.1).
 
-    python benchmarks/gp_mnist.py                             # three seeds, written to docs/benchmarks.md
-    python benchmarks/gp_mnist.py --seeds 1 --epochs 3 --sweep 10 --dry-run
+    python -m benchmarks run gp_mnist                             # three seeds, written to its page
+    python -m benchmarks run gp_mnist --seeds 1 --epochs 3 --sweep 10 --dry-run
 
 Annotators are right in 95, 90 and 80% of their votes, a spammer votes at random, and an adversary says the next digit in
 90%; all five label all training images. `svgpcr` learns from these votes, `svgp` from the true labels (gold) or from the
@@ -19,18 +19,25 @@ are measured again. Seconds are of the processor, on one thread.
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.gp import gp_mnist_pictures
 from benchmarks.gp.gp_mnist_run import METHODS, N_INDUCING, ONE_SCALE, SETTINGS, STANDARDISED, SWEEP, Study
 from benchmarks.gp.gp_mnist_tables import about, tables
 from benchmarks.page import IMAGES, provenance, put
 from benchmarks.records import KEPT, Records
+
+BENCHMARK = Benchmark(
+    "Does SVGPCR do on MNIST with five annotators what its paper says?",
+    sections=("gp mnist",),
+    data=("mnist",),
+    packages=("torch",),
+    renders=("--kept",),
+)
 
 
 def wanted(seeds: int, sweep: Sequence[int]) -> list[tuple[str, str, int, int]]:
@@ -45,6 +52,7 @@ def wanted(seeds: int, sweep: Sequence[int]) -> list[tuple[str, str, int, int]]:
 
 
 def main() -> None:
+    torch.set_num_threads(1)
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--epochs", type=int, default=SETTINGS["epochs"])
@@ -63,7 +71,7 @@ def main() -> None:
     if not given.kept:
         study.measure(runs)
     code = ", ".join(records.codes([study.key(*each) for each in runs]))
-    text = provenance("python benchmarks/gp_mnist.py") + f"Code of the runs: {code}.\n"
+    text = provenance("python -m benchmarks run gp_mnist") + f"Code of the runs: {code}.\n"
     text += about(study, given.seeds) + tables(study, given.seeds)
     folder = given.pictures or (None if given.dry_run else IMAGES)
     if folder:
@@ -72,9 +80,3 @@ def main() -> None:
         print(text)
     else:
         put("gp mnist", text)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,6 +1,6 @@
 """Made-up data of the size and shape of Gravity Spy: what `gp_ligo.py` trains on.
 
-    python benchmarks/gravity_spy.py [--scale 0.1] [--overlap 2]      # the sizes, and how good the crowd is
+    python -m benchmarks run gravity_spy [--scale 0.1] [--overlap 2]      # the sizes, and how good the crowd is
 
 The true set (Morales-Alvarez et al. 2020) is not public in this form: 173,565 glitches of LIGO with 256 features each, 15
 classes, 1,828,981 votes by 3,443 volunteers, and 9,997 test items. What is imitated, and from where:

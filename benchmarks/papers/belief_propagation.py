@@ -1,7 +1,7 @@
 """Belief propagation beside mean field under a wrong prior of annotators and extreme spammers.
 
-    python benchmarks/belief_propagation.py            # 50 seeds, written to docs/benchmarks.md
-    python benchmarks/belief_propagation.py --seeds 5 --dry-run
+    python -m benchmarks run belief_propagation            # 50 seeds, written to its page
+    python -m benchmarks run belief_propagation --seeds 5 --dry-run
 
 The inference experiments of Kim et al. (2022), Robust deep learning from crowds with belief propagation,
 without features: 1,000 items, 750 annotators, 3 votes per item and 4 per annotator, accuracies from
@@ -19,7 +19,13 @@ import numpy as np
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+
+BENCHMARK = Benchmark(
+    "Is belief propagation better than mean field under a wrong prior and spammers?",
+    sections=("belief propagation",),
+)
 
 N_ITEMS, PER_ITEM, PER_ANNOTATOR = 1000, 3, 4
 METHODS = ("majority", "kos", "mean-field", "belief-propagation")
@@ -92,7 +98,7 @@ def main() -> None:
             rows.append([setting[0], *(interval(column) for column in found.T), f"{100 * gain.mean():+.1f} ± {100 * half:.1f}"])
             print(*rows[-1], sep=" | ", flush=True)
     text = [
-        provenance(f"python benchmarks/belief_propagation.py --seeds {given.seeds}"),
+        provenance(f"python -m benchmarks run belief_propagation --seeds {given.seeds}"),
         "\nThe inference settings of Kim et al. (2022) without features: 1,000 items, 750 annotators, 3 votes per item, 4 per "
         "annotator, accuracies from Beta(2, 1) unless said otherwise; a spammer answers all items at random. Accuracy in "
         f"percent: mean over {given.seeds} seeds with its 99 % interval, and the worst seed in brackets; the last column is "
@@ -103,7 +109,3 @@ def main() -> None:
         print("\n".join(text))
     else:
         put("belief propagation", "\n".join(text))
-
-
-if __name__ == "__main__":
-    main()

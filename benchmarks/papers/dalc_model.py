@@ -1,7 +1,7 @@
 """DALC without asking: Table 2 and figures 2 to 4 of Yang et al. (2018), with recorded crowds in the place of the private one.
 
-    python benchmarks/dalc_model.py                            # ten seeds, written to docs/benchmarks.md
-    python benchmarks/dalc_model.py --seeds 1 --dry-run
+    python -m benchmarks run dalc_model                            # ten seeds, written to its page
+    python -m benchmarks run dalc_model --seeds 1 --dry-run
 
 Each method trains a classifier on the votes; accuracy and AUC are of items without votes. *MV* is two-stage with majority vote,
 *LFC* yan, *STAL* stal, and *DLC* dalc, by a linear model (LR), or with a number per annotator and feature (sparse) instead of
@@ -24,10 +24,18 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 from benchmarks import feature_sets
+from benchmarks.declaration import Benchmark
 from benchmarks.page import IMAGES, interval, provenance, put, table
 from benchmarks.papers import dalc_table
 from benchmarks.records import Records
 from crowdwise.trust.metrics import accuracy, auc
+
+BENCHMARK = Benchmark(
+    "Does DALC's model beat simpler ones without asking?",
+    sections=("dalc model",),
+    data=("labelme", "rte", "sentence_polarity"),
+    packages=("torch",),
+)
 
 RECORDS = Records("dalc_model")
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -204,7 +212,7 @@ def main() -> None:
     draw_experts(IMAGES / "dalc-experts.png")
     expertise = draw_expertise(IMAGES / "dalc-expertise.png")
     settings = draw_settings(range(3), IMAGES / "dalc-settings.png")
-    text = f"""{provenance("python benchmarks/dalc_model.py")}
+    text = f"""{provenance("python -m benchmarks run dalc_model")}
 Mean ± half width of the 95% interval over seeds, in percent. A seed draws experts, queries and answers anew; on recorded votes
 it is that of the start, and on rte also of the split. The paper's columns are of its private set.
 
@@ -224,7 +232,3 @@ it is that of the start, and on rte also of the split. The paper's columns are o
 {settings}
 """
     put("dalc model", text)
-
-
-if __name__ == "__main__":
-    main()

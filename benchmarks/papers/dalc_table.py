@@ -1,7 +1,7 @@
 """DALC's synthetic table: labels, reliability and expertise recovered from simulated users (Yang et al. 2018, Table 1).
 
-    python benchmarks/dalc_table.py                            # three seeds, written to docs/benchmarks.md
-    python benchmarks/dalc_table.py --scale 0.1 --seeds 1 --dry-run
+    python -m benchmarks run dalc_table                            # three seeds, written to its page
+    python -m benchmarks run dalc_table --scale 0.1 --seeds 1 --dry-run
 
 Users and traits have ten numbers, all drawn from U(-0.3, 0.6); a user's reliability on an item is
 eta = sigmoid(u . F x). Each user labels a share rho of the 50,000 items. In the paper a vote is right where eta > 1/2
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import warnings
 from dataclasses import dataclass
 from time import process_time
 
@@ -26,10 +25,18 @@ import torch
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.data.annotations import Annotations
 from crowdwise.trust.metrics import accuracy
+
+BENCHMARK = Benchmark(
+    "Does DALC recover labels, reliability and expertise of simulated users?",
+    sections=("dalc table",),
+    data=("mnist",),
+    packages=("torch",),
+)
 
 N_ITEMS, N_TRAITS = 50_000, 10
 LOW, HIGH = -0.3, 0.6
@@ -321,6 +328,7 @@ def wanted_runs(seeds: int, sources: list[str], forms: list[str]) -> list[Wanted
 
 
 def main() -> None:
+    torch.set_num_threads(1)
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--scale", type=float, default=1.0, help="share of the items and users")
@@ -333,14 +341,8 @@ def main() -> None:
     study = Study(SETTINGS | {"epochs": given.epochs}, given.scale)
     if not given.kept:
         study.measure(wanted_runs(given.seeds, given.sources, given.forms))
-    text = provenance("python benchmarks/dalc_table.py") + about(study) + tables(study, given.seeds)
+    text = provenance("python -m benchmarks run dalc_table") + about(study) + tables(study, given.seeds)
     if given.dry_run:
         print(text)
         return
     put("dalc table", text)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,7 +1,7 @@
 """BayesDGC beside label-only methods and Raykar, as more of the annotations are seen (Li, Huang and Chen 2021).
 
-    python benchmarks/deep_fraction.py                        # ten repeats, written to docs/benchmarks.md
-    python benchmarks/deep_fraction.py --repeats 2 --dry-run
+    python -m benchmarks run deep_fraction                        # ten repeats, written to its page
+    python -m benchmarks run deep_fraction --repeats 2 --dry-run
 
 The paper's protocol: binary tasks, most of them one label against the rest and so imbalanced; a random part of the votes
 is kept; every method ranks the training items by its probability of the positive class, and the first k are called
@@ -17,16 +17,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
 from time import perf_counter
 
 import numpy as np
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS
 from benchmarks.page import IMAGES, interval, provenance, put, table
 from benchmarks.records import KEPT
+
+BENCHMARK = Benchmark(
+    "Does BayesDGC beat label-only methods as annotations grow?",
+    sections=("deep fraction",),
+    data=("labelme", "cifar10n", "ner_mturk", "rte", "sentence_polarity"),
+    packages=("torch",),
+)
 
 FRACTIONS = (10, 25, 50, 75, 100)
 SHOWN = (10, 25, 50, 100)
@@ -227,7 +234,7 @@ def main() -> None:
         RUNS.write_text(json.dumps(kept))
     results, loaded = measure(given.tasks, given.repeats)
     text = (
-        provenance(f"python benchmarks/deep_fraction.py --repeats {given.repeats}")
+        provenance(f"python -m benchmarks run deep_fraction --repeats {given.repeats}")
         + "\nThe protocol of Li, Huang and Chen (2021) on public sets: binary tasks, one class against the rest where there "
         "are more; a random part of the votes is kept; methods label the training items. As in the paper the k items with the "
         "highest probability are called positive, k being the true number of positives, so F1, precision and recall are one "
@@ -242,9 +249,3 @@ def main() -> None:
         return
     draw(results, loaded, given.repeats)
     put("deep fraction", text)
-
-
-if __name__ == "__main__":
-    # Thin crowds make methods warn; the tables report what they reached.
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

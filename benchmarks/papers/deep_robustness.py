@@ -1,6 +1,6 @@
 """The four robustness studies of Kim et al. (2022), and how sure mean field and belief propagation are, on digits.
 
-    python benchmarks/deep_robustness.py [--seeds N] [--dry-run]
+    python -m benchmarks run deep_robustness [--seeds N] [--dry-run]
 
 A network tells MNIST's 4 from 9 in small noisy images. 1,000 training images have three votes each, from 750
 annotators with four votes each whose accuracies come from a Beta distribution; extreme spammers answer every
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
 from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
@@ -27,15 +26,22 @@ from scipy.ndimage import gaussian_filter
 
 import crowdwise
 import crowdwise.errors
-from benchmarks.page import PAGE, SHARED, interval, provenance, put, table
+from benchmarks.declaration import Benchmark
+from benchmarks.page import IMAGES, SHARED, interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.methods.classify.soft_network import SoftNetwork
 from crowdwise.trust.metrics import accuracy, ece
 
+BENCHMARK = Benchmark(
+    "Is deepBP robust as its paper says: features, priors, spammers?",
+    sections=("deep robustness",),
+    data=("mnist",),
+    packages=("torch",),
+)
+
 RUNS = KEPT / "deep_robustness.json"
-IMAGES = PAGE.parent / "images"
 DIGITS = (4, 9)
 N_TRAIN, N_ANNOTATORS, PER_ITEM, N_TEST = 1000, 750, 3, 2000
 # Spread of the grey levels (0 to 255) of the noise in every pixel of the small image: a network trained on the true
@@ -417,7 +423,7 @@ def main() -> None:
         ("3. One extreme spammer; truth Beta(2, 1), models Beta(2, a2).", MISMATCH, "a2 = {:g}"),
         ("4. Extreme spammers; truth Beta(2, 1), models Beta(2, 1.4).", SPAMMERS, "spammers: {}"),
     )
-    parts = [provenance(f"python benchmarks/deep_robustness.py --seeds {given.seeds}"), about, findings(results)]
+    parts = [provenance(f"python -m benchmarks run deep_robustness --seeds {given.seeds}"), about, findings(results)]
     parts.append("\n![The four studies](images/deep-robustness.png)\n")
     parts += [
         "**1. Blurred features and the ceiling**, Beta(1, 0.5); methods without a ceiling stand in the last column. Training "
@@ -437,8 +443,3 @@ def main() -> None:
     draw_studies(results)
     draw_sureness(results)
     put("deep robustness", text)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()

@@ -1,6 +1,6 @@
 """graph-dawid-skene on a million edges: in memory, and out of core in shards that are cut along connected components.
 
-    python benchmarks/graph_shards.py
+    python -m benchmarks run graph_shards
 
 100 grids of 71 x 71 items with smooth patches, two votes per item by 20 annotators; files of Parquet. Every run is a process of
 its own; its processor time is that of all threads, and its memory is the most that it held.
@@ -20,7 +20,13 @@ import numpy as np
 import polars as pl
 
 from benchmarks.accuracy.graph import grid, smooth, votes_on
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+
+BENCHMARK = Benchmark(
+    "Do a million edges fit in shards?",
+    sections=("graph shards",),
+)
 
 SIDE, GRIDS, SHARDS, TOL = 71, 100, 8, 1e-4
 
@@ -58,7 +64,7 @@ def run(where: str, inference: str, folder: Path) -> None:
     print(json.dumps(facts | {"seconds": seconds, "memory": memory, "right": right, "coupling": model.coupling_}))
 
 
-def main() -> None:
+def measure_all() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as name:
         write(Path(name))
@@ -73,11 +79,15 @@ def main() -> None:
                 rows.append([inference, place, *cells])
                 print(rows[-1], flush=True)
     header = ["inference", "where", "edges", "votes", "iterations", "processor seconds", "MB", "coupling", "accuracy"]
-    put("graph shards", f"{provenance('python benchmarks/graph_shards.py')}\n{table(header, rows)}")
+    put("graph shards", f"{provenance('python -m benchmarks run graph_shards')}\n{table(header, rows)}")
 
 
-if __name__ == "__main__":
+def main() -> None:
     if len(sys.argv) > 1:
         run(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
     else:
-        main()
+        measure_all()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """Simulated votes in many Parquet files: the votes of an item are spread over as many files as it has votes.
 
-    python benchmarks/large_votes.py FOLDER VOTES [--classes 15] [--annotators 10000]
+    python -m benchmarks run large_votes FOLDER VOTES [--classes 15] [--annotators 10000]
 
 An annotator is right with a probability drawn from Beta(8, 3), and errs towards classes that follow the true one. The true
 class of an item follows from its number (`truth`), so that labels can be judged without keeping it.
@@ -47,7 +47,7 @@ def write(folder: Path, n_votes: int, n_classes: int = 15, n_annotators: int = 1
     return n_items
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("votes", type=int)
@@ -55,3 +55,7 @@ if __name__ == "__main__":
     parser.add_argument("--annotators", type=int, default=10_000)
     given = parser.parse_args()
     print(f"{write(given.folder, given.votes, given.classes, given.annotators):,} items")
+
+
+if __name__ == "__main__":
+    main()

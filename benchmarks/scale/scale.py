@@ -1,6 +1,6 @@
 """Every method on a million simulated votes: seconds, iterations, peak memory, and what it announced up front.
 
-    python benchmarks/scale.py [--votes 1000000] [METHOD ...]
+    python -m benchmarks run scale [--votes 1000000] [METHOD ...]
 
 Each method runs in a process of its own with a limit of ten minutes.
 """
@@ -15,8 +15,14 @@ import sys
 import warnings
 from time import perf_counter
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from crowdwise.estimator.registry import label_methods
+
+BENCHMARK = Benchmark(
+    "What does every method need on a million votes?",
+    sections=("scale",),
+)
 
 METHODS = label_methods()
 
@@ -46,7 +52,7 @@ def run(method: str, n_votes: int) -> dict:
     }
 
 
-def main(methods: list[str], n_votes: int) -> None:
+def measure_all(methods: list[str], n_votes: int) -> None:
     rows = []
     for method in methods:
         words = [sys.executable, "-m", __spec__.name, "--run", method, "--votes", str(n_votes)]
@@ -72,7 +78,7 @@ def main(methods: list[str], n_votes: int) -> None:
                 )
         print(rows[-1], flush=True)
     text = [
-        provenance("python benchmarks/scale.py"),
+        provenance("python -m benchmarks run scale"),
         f"\n{n_votes:,} simulated votes: {n_votes // 10:,} items, 1,000 annotators, K = 5 (2 where the method takes no more), "
         "seed 0, default settings; one process each, memory with the votes and Python included.\n",
         table(["method", "seconds", "iterations", "GB", "labels right, %", "announced"], rows),
@@ -80,7 +86,7 @@ def main(methods: list[str], n_votes: int) -> None:
     put("scale", "\n".join(text))
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("methods", nargs="*")
     parser.add_argument("--votes", type=int, default=1_000_000)
@@ -89,4 +95,8 @@ if __name__ == "__main__":
     if given.run:
         print(json.dumps(run(given.run, given.votes)))
     else:
-        main(given.methods or list(METHODS), given.votes)
+        measure_all(given.methods or list(METHODS), given.votes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """What a fit on Ray does when actors, a node or the driver are killed under it.
 
-    python benchmarks/scale_faults.py [--trials 20] [--votes 300000]     # written to docs/benchmarks.md
-    python benchmarks/scale_faults.py --trials 2 --votes 50000 --dry-run
+    python -m benchmarks run scale_faults [--trials 20] [--votes 300000]     # written to its page
+    python -m benchmarks run scale_faults --trials 2 --votes 50000 --dry-run
 
 Dawid-Skene on simulated votes in eight shards, on a cluster of two nodes of this machine with two cores each and a third one
 with one core. In every trial one actor, drawn at random, is killed after an iteration drawn at random; once, the third node is
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from crowdwise import DawidSkene
 from crowdwise.data.annotations import Annotations
@@ -39,6 +40,12 @@ from crowdwise.data.simulate import simulate
 from crowdwise.engines.loop import Progress
 from crowdwise.scale.cluster import connect
 from crowdwise.scale.ray_engine import Ray, RayShards
+
+BENCHMARK = Benchmark(
+    "Does a fit on Ray survive killed actors, nodes and drivers?",
+    sections=("scale faults",),
+    packages=("ray",),
+)
 
 SECTION = "scale faults"
 SHARDS = 8
@@ -139,7 +146,7 @@ def row(name: str, done: list[tuple[bool, float, float]], usual: float) -> list[
     return [name, str(len(done)), f"{equal} of {len(done)}", f"{worst:.1g}", f"{np.mean(seconds):.1f}", f"{max(seconds):.1f}"]
 
 
-def main(trials: int, n_votes: int, dry: bool) -> None:
+def measure_all(trials: int, n_votes: int, dry: bool) -> None:
     # Before Ray is imported, which reads them once.
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     from ray.cluster_utils import Cluster
@@ -161,7 +168,7 @@ def main(trials: int, n_votes: int, dry: bool) -> None:
     cluster.shutdown()
     rows = [row("an actor killed", killed, usual), row("a node killed", [node], usual), *rows]
     text = [
-        provenance("python benchmarks/scale_faults.py"),
+        provenance("python -m benchmarks run scale_faults"),
         f"\nDawid-Skene on {votes.n_votes:,} simulated votes ({votes.n_items:,} items, 300 annotators, K = 5), "
         f"{SHARDS} shards, {SETTINGS['max_iter']} iterations; undisturbed, five actors on three nodes of one machine take "
         f"{usual:.1f} s.\n",
@@ -173,7 +180,7 @@ def main(trials: int, n_votes: int, dry: bool) -> None:
         put(SECTION, "\n".join(text))
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--votes", type=int, default=300_000)
@@ -183,4 +190,8 @@ if __name__ == "__main__":
     if given.run:
         run(*given.run[:3], int(given.run[3]))
     else:
-        main(given.trials, given.votes, given.dry_run)
+        measure_all(given.trials, given.votes, given.dry_run)
+
+
+if __name__ == "__main__":
+    main()

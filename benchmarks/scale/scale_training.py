@@ -1,7 +1,7 @@
 """Training by several processes: one, two by torchrun and two by Ray, on the same simulated crowd.
 
-    python benchmarks/scale_training.py                              # written to docs/benchmarks.md
-    python benchmarks/scale_training.py --items 2000 --epochs 2 --dry-run
+    python -m benchmarks run scale_training                              # written to its page
+    python -m benchmarks run scale_training --items 2000 --epochs 2 --dry-run
 
 20,000 items with 64 features in 5 classes; three of 20 annotators vote on each. Seconds per epoch are measured from the end of
 the first epoch to the end of the last, so that the start of the processes is not among them; the start has a column of its own:
@@ -18,12 +18,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.registry import make_classifier
 from crowdwise.scale.training import Torchrun
 from crowdwise.scale.training_ray import RayTrain
+
+BENCHMARK = Benchmark(
+    "Do several processes train the same network, and how fast?",
+    sections=("scale training",),
+    packages=("torch", "ray"),
+)
 
 SECTION = "scale training"
 DOUBLE = " in double precision"
@@ -94,12 +101,8 @@ def main() -> None:
         "from step to step; in double precision it stays rounding. Networks as small as these wait for each other longer than "
         "they compute. *Other s* has the start of the processes in it.\n"
     )
-    text = f"{provenance('python benchmarks/scale_training.py')}\n{told}\n{table(header, rows)}"
+    text = f"{provenance('python -m benchmarks run scale_training')}\n{told}\n{table(header, rows)}"
     if given.dry_run:
         print(text)
     else:
         put(SECTION, text)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,10 @@
 """Fits to votes in shards: the same answers, what they cost per iteration, and a hundred million votes out of core.
 
-    python benchmarks/shards.py equal
-    python benchmarks/shards.py real
-    python benchmarks/shards.py overhead [VOTES]
-    python benchmarks/shards.py large [VOTES]
-    python benchmarks/shards.py cost
+    python -m benchmarks run shards equal
+    python -m benchmarks run shards real
+    python -m benchmarks run shards overhead [VOTES]
+    python -m benchmarks run shards large [VOTES]
+    python -m benchmarks run shards cost
 
 Every run has a process of its own. Votes and work folders lie in a scratch folder, CROWDWISE_SCRATCH or the system's, and are
 deleted afterwards; `large` needs 15 GB there. What was measured is kept in benchmarks/.runs, where `cost` finds it.
@@ -29,9 +29,17 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from benchmarks.records import KEPT
 from benchmarks.scale.large_votes import VOTES_PER_ITEM, truth, write
+
+BENCHMARK = Benchmark(
+    "Do fits in shards give the same answers, and what do they cost?",
+    sections=("shards equal", "shards real", "shards overhead", "shards large", "shards cost"),
+    data=("labelled",),
+    packages=("ray", "psutil"),
+)
 
 RUNS = KEPT / "shards.json"
 OVERHEAD, LARGE, CLASSES, ANNOTATORS = 10_000_000, 100_000_000, 15, 10_000
@@ -77,7 +85,7 @@ def equal() -> None:
             cluster.shutdown()
     header = ["method", "1 shard", "2 shards", "8 shards", "Ray, 1 node, 8 shards", "Ray, 2 nodes, 8 shards"]
     text = [
-        provenance("python benchmarks/shards.py equal"),
+        provenance("python -m benchmarks run shards equal"),
         f"\nLargest difference of a posterior probability from the fit in memory on {votes.n_votes:,} simulated votes (40,000 "
         "items, 300 annotators, 5 classes, seed 0). Labels and the number of iterations are the same, or the cell says so.\n",
         table(header, [[name, *cells] for name, cells in found.items()]),
@@ -114,7 +122,7 @@ def real() -> None:
         rows.append([name, f"{votes.n_votes:,}", f"{votes.n_items:,}", str(votes.n_classes), f"{apart:.0e}", str(differ)])
         print(rows[-1], flush=True)
     text = [
-        provenance("python benchmarks/shards.py real"),
+        provenance("python -m benchmarks run shards real"),
         "\nReal votes from their files: the largest difference of a probability between the fit in memory and out of core "
         f"on 8 shards, over {', '.join(methods)}, and how many labels differ in all of them together.\n",
         table(["data", "votes", "items", "classes", "largest difference", "labels that differ"], rows),
@@ -214,7 +222,7 @@ def overhead(n_votes: int) -> None:
         "memory of the process",
     ]
     text = [
-        provenance("python benchmarks/shards.py overhead"),
+        provenance("python -m benchmarks run shards overhead"),
         f"\nDawid-Skene on {n_votes:,} simulated votes ({n_votes // VOTES_PER_ITEM:,} items, {ANNOTATORS:,} annotators, "
         f"{CLASSES} classes, 8 shards), the median of {ITERATIONS - 2} iterations; the faster of two runs counts. With Ray, "
         "memory is that of the driver; actors hold shards and posteriors beside it.\n",
@@ -281,7 +289,7 @@ def large(n_votes: int) -> None:
             ["labels right", f"{100 * right / n_rows:.2f}%"],
         ]
         text = [
-            provenance("python benchmarks/shards.py large"),
+            provenance("python -m benchmarks run shards large"),
             f"\n`crowdwise aggregate votes/ --work-dir work -o labels.parquet` on {n_votes:,} simulated votes in "
             f"{len(list((scratch / 'votes').iterdir()))} Parquet files: {n_rows:,} items with ids as text, whose "
             f"{VOTES_PER_ITEM} votes lie in as many files, {ANNOTATORS:,} annotators, {CLASSES} classes. The fit was stopped "
@@ -360,7 +368,7 @@ def cost() -> None:
     off = [100 * np.abs(m / t - 1).max() for m, t in ((modelled, seconds), (with_ray, on_ray[:, 4]))]
     a, b, c, d = 1e9 * rates
     text = [
-        provenance("python benchmarks/shards.py cost"),
+        provenance("python -m benchmarks run shards cost"),
         "\nDawid-Skene, fitted to relative errors. Out of core on one thread: seconds = votes (a + b K) + A K² (c shards + d), "
         f"a = {a:.1f} ns, b = {b:.2f} ns, c = {c:.1f} ns, d = {d:.0f} ns, off by {off[0]:.0f}% at most. On Ray: seconds = "
         "votes (a + b K) / actors + e bytes moved, where every actor gets the tables and sends its counts, 16 A K² bytes: a = "
@@ -389,7 +397,7 @@ def _extrapolated(n_votes: float, annotators: float, rates: np.ndarray) -> list[
     return [f"{n_votes:.0e}", f"{annotators:.0e}", *seconds, f"{held / 1e9:.0f} GB"]
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=("equal", "real", "overhead", "large", "cost", "child"))
     parser.add_argument("rest", nargs="*")
@@ -401,3 +409,7 @@ if __name__ == "__main__":
         {"overhead": overhead, "large": large}[given.what](int(given.rest[0]) if given.rest else default)
     else:
         {"equal": equal, "real": real, "cost": cost}[given.what]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """What people wait for around a fit: whole commands, each in a process of its own, with seconds and peak memory.
 
-    python benchmarks/around.py [--large] [--repeats 3]
+    python -m benchmarks run around [--large] [--repeats 3]
 
 Rows are commands on 600 votes (simulated), on real sets where the shared data are there, and, with --large, on
 two million votes with names of items and annotators, which a function in here makes. Of several runs the quickest counts, after
@@ -19,7 +19,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, table
+
+BENCHMARK = Benchmark(
+    "How long do whole commands take?",
+    data=("bluebird", "product", "web"),
+)
 
 LARGE = (400_000, 5, 5_000, 5)
 # Sets and commands with their goals: seconds on two quiet cores, and gigabytes.
@@ -138,14 +144,14 @@ def lines(large: bool, repeats: int) -> list[list[str]]:
     ]
 
 
-def main(large: bool, repeats: int) -> None:
-    print(provenance(f"python benchmarks/around.py{' --large' * large}"))
+def measure_all(large: bool, repeats: int) -> None:
+    print(provenance(f"python -m benchmarks run around{' --large' * large}"))
     print(table(HEADER, lines(large, repeats)))
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="also two million votes")
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
-    main(given.large, given.repeats)
+    measure_all(given.large, given.repeats)

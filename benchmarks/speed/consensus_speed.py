@@ -1,6 +1,6 @@
 """Seconds of the default method: cold processes on 25,000 and 4,212 votes, a million votes in memory, and the cost of a round.
 
-    python benchmarks/consensus_speed.py
+    python -m benchmarks run consensus_speed
 
 Cold: `crowdwise aggregate` in a new process, five times after one that fills the compilation cache; median and range. A round:
 the step of the loop on a million votes and five classes, nanoseconds per vote and member, median of ten.
@@ -18,6 +18,7 @@ from time import perf_counter
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from crowdwise.data.simulate import simulate
 from crowdwise.engines.loop import Parts, round_over
@@ -26,6 +27,12 @@ from crowdwise.methods.labels.dawid_skene import start_from_votes
 from crowdwise.parts.annotators.habits import Habits
 from crowdwise.parts.annotators.tiers import Tiers
 from crowdwise.parts.priors.anchored import Anchored
+
+BENCHMARK = Benchmark(
+    "How long does the default method take?",
+    sections=("consensus speed",),
+    data=("bluebird", "product"),
+)
 
 TIMES = 5
 
@@ -80,8 +87,4 @@ def main() -> None:
         seconds.append(perf_counter() - started)
     rows.append([f"a million votes, K = 5, in memory ({model.n_iter_} rounds of all members)", f"{median(seconds):.2f} s"])
     rows += [[f"a round of member {name}", f"{cost:.1f} ns per vote"] for name, cost in rounds(votes).items()]
-    put("consensus speed", provenance("python benchmarks/consensus_speed.py") + "\n" + table(["what", "takes"], rows))
-
-
-if __name__ == "__main__":
-    main()
+    put("consensus speed", provenance("python -m benchmarks run consensus_speed") + "\n" + table(["what", "takes"], rows))

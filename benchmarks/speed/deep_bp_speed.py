@@ -1,7 +1,7 @@
 """The cost of a round of deepBP's inference: beside a loop over annotators, and as votes grow to a million.
 
-    python benchmarks/deep_bp_speed.py
-    python benchmarks/deep_bp_speed.py --dry-run --most 100000
+    python -m benchmarks run deep_bp_speed
+    python -m benchmarks run deep_bp_speed --dry-run --most 100000
 
 A round is what `AlternatingHead` does between two epochs: new messages of every annotator, then beliefs of every item
 under the network's clipped probabilities. The loop is the oracle of the tests, tests/methods/classify/loop_oracle.py; both
@@ -19,10 +19,17 @@ from time import perf_counter
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from crowdwise.data.annotations import Annotations
 from crowdwise.methods.labels.belief_propagation import BeliefPropagation
 from crowdwise.parts.annotators.messages import BeliefMessages
+
+BENCHMARK = Benchmark(
+    "What does a round of deepBP's inference cost?",
+    sections=("deep speed",),
+    packages=("torch",),
+)
 
 ROOT = Path(__file__).parents[2]
 NO_ONE = np.empty(0, np.int16)
@@ -163,12 +170,8 @@ def main() -> None:
     options.add_argument("--most", type=int, default=SIZES[-1], help="votes of the largest crowd")
     options.add_argument("--dry-run", action="store_true", help="print the tables, do not write them into the page")
     given = options.parse_args()
-    text = provenance("python benchmarks/deep_bp_speed.py") + "\n" + beside_loop() + "\n\n" + growth(given.most)
+    text = provenance("python -m benchmarks run deep_bp_speed") + "\n" + beside_loop() + "\n\n" + growth(given.most)
     if given.dry_run:
         print(text)
     else:
         put("deep speed", text)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,8 @@
 """How long fits take and what they need: beside scipy's products, by the number of votes, and memory per vote of each method.
 
-    python benchmarks/fits.py round [--classes 5] [--votes 10000000]      a round of Dawid-Skene beside scipy.sparse, in one run
-    python benchmarks/fits.py growth [--largest 10000000]                 seconds of the processor by votes, and the exponent
-    python benchmarks/fits.py memory [METHOD ...] [--votes 100000]        peak memory per vote of each label-only method
+    python -m benchmarks run fits round [--classes 5] [--votes 10000000]  a round of Dawid-Skene beside scipy.sparse, in one run
+    python -m benchmarks run fits growth [--largest 10000000]              seconds of the processor by votes, and the exponent
+    python -m benchmarks run fits memory [METHOD ...] [--votes 100000]        peak memory per vote of each label-only method
 
 Each fit is a process of its own. Seconds are those of the processor, so that they mean something on a busy machine; a round is
 also given in seconds of the clock. `rounds`, `growth` and `memory` return the rows that are printed.
@@ -24,7 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import table
+
+BENCHMARK = Benchmark(
+    "How long do fits take and what do they need, by size and method?",
+)
 
 PER_ITEM, PER_ANNOTATOR = 10, 3000
 GROWING = ("majority", "dawid-skene", "consensus")

@@ -1,6 +1,6 @@
 """The page "How fast, how large": whole commands, fits, slow methods, growth and memory, each written into its section.
 
-    python benchmarks/how_fast.py [commands] [fits] [slow] [growth] [memory]      all parts unless some are named
+    python -m benchmarks run how_fast [commands] [fits] [slow] [growth] [memory]      all parts unless some are named
 
 Run it on a quiet machine: rows give seconds of the clock, and beside them those of the processor. `make bench-neighbours`
 writes the section on other libraries.
@@ -11,8 +11,15 @@ from __future__ import annotations
 import argparse
 import sys
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import HOW_FAST, provenance, put, table
 from benchmarks.speed import around, fits, slow_methods
+
+BENCHMARK = Benchmark(
+    "How fast and how large: commands, fits, slow methods, growth, memory?",
+    sections=("commands", "fits", "slow", "growth", "memory"),
+    data=("bluebird", "product", "web", "ner_mturk"),
+)
 
 # Method, votes, classes and the seconds to aim at.
 FITS = (
@@ -60,8 +67,8 @@ def memory() -> str:
 PARTS = {"commands": commands, "fits": fitted, "slow": slow, "growth": growth, "memory": memory}
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     for name in parser.parse_args().parts or PARTS:
-        put(name, f"{provenance(f'python benchmarks/how_fast.py {name}')}\n{PARTS[name]()}", HOW_FAST)
+        put(name, f"{provenance(f'python -m benchmarks run how_fast {name}')}\n{PARTS[name]()}", HOW_FAST)

@@ -1,6 +1,6 @@
 """The cost of a crowd epoch: every head against the same network trained on plain labels, and memory.
 
-    python benchmarks/learn_speed.py
+    python -m benchmarks run learn_speed
 
 200,000 rows of 256 features, ten votes per item by 200 annotators, ten classes. The plain loop slices tensors and
 uses the same network, optimiser and batch size. All runs of a round follow each other, so that a busy machine slows
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import build_network, default_spec
@@ -31,6 +32,12 @@ from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.variational import VariationalClassifier
 from crowdwise.parts.heads.batch import VoteList
+
+BENCHMARK = Benchmark(
+    "What does an epoch of every head cost beside plain training?",
+    sections=("learn speed",),
+    packages=("torch",),
+)
 
 CLASSIFIERS = classifiers()
 
@@ -134,7 +141,7 @@ def main() -> None:
         rows.append([name, *(f"{np.median(measured[size][1][name]):.2f}" for size in sizes)])
     memory = {n: peak(n) for n in (100, 1000, 10_000)}
     text = (
-        provenance("python benchmarks/learn_speed.py")
+        provenance("python -m benchmarks run learn_speed")
         + f"\n{ROWS:,} rows x {WIDTH} features, {VOTES} votes per item, 200 annotators, K={K}; the default MLP; seconds of an "
         f"epoch as a multiple of the same network's on plain labels (after a warm-up; rounds measured: {ROUNDS}, median).\n\n"
         + table(["head", *(f"batches of {size}" for size in sizes)], rows)
@@ -144,7 +151,3 @@ def main() -> None:
         f"and Adam's two moments take {4 * 10_000 * K * K * 4 // 10**6} MB).\n"
     )
     put("learn speed", text)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Online methods on a state of ten million votes: seconds and memory of an update of a thousand votes.
 
-    python benchmarks/online_speed.py [VOTES]
+    python -m benchmarks run online_speed [VOTES]
 
 Each method runs in a process of its own, so that memory is its own. With another number of votes the table is printed and
 not written to the page.
@@ -15,7 +15,13 @@ from time import perf_counter
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+
+BENCHMARK = Benchmark(
+    "How long does an update of a thousand votes take on ten million?",
+    sections=("online speed",),
+)
 
 VOTES, ARRIVING, UPDATES = 10_000_000, 1000, 50
 VOTES_PER_ITEM, ANNOTATORS, CLASSES = 10, 3500, 5
@@ -76,7 +82,7 @@ def run(method: str, n_votes: int) -> dict[str, float]:
     }
 
 
-def main(n_votes: int) -> None:
+def measure_all(n_votes: int) -> None:
     rows = []
     for method in METHODS:
         words = [sys.executable, "-m", __spec__.name, "run", method, str(n_votes)]
@@ -108,7 +114,7 @@ def main(n_votes: int) -> None:
         "full result",
     ]
     text = [
-        provenance("python benchmarks/online_speed.py"),
+        provenance("python -m benchmarks run online_speed"),
         f"\n{UPDATES} updates of {ARRIVING:,} votes each on a state of {n_votes:,} simulated votes ({VOTES_PER_ITEM} per item, "
         f"{ANNOTATORS:,} annotators, {CLASSES} classes, seed 0), default settings: a fifth of the votes on new items, "
         "one in a hundred by new annotators. An update includes reading the columns and looking the ids up; the worst one "
@@ -121,8 +127,12 @@ def main(n_votes: int) -> None:
         print("\n".join(text))
 
 
-if __name__ == "__main__":
+def main() -> None:
     if sys.argv[1:2] == ["run"]:
         print(json.dumps(run(sys.argv[2], int(sys.argv[3]))))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else VOTES)
+        measure_all(int(sys.argv[1]) if len(sys.argv) > 1 else VOTES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """How often items have the same votes, and what a fit saves that looks at every pattern of votes once.
 
-    python benchmarks/patterns.py [SET ...]
+    python -m benchmarks run patterns [SET ...]
 
 A pattern is who voted what on an item. Without arguments all sets are counted, and simulated crowds of a million votes. Where
 patterns are used, fits with and without them run in turns: medians of three turns, in seconds of the processor.
@@ -16,12 +16,19 @@ from typing import Any
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from benchmarks.speed.stopping import SETS
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.engines import shards
 from crowdwise.estimator.registry import make_aggregator
+
+BENCHMARK = Benchmark(
+    "How often do items have the same votes, and what does that save?",
+    sections=("patterns",),
+    data=("labelled", "dawid_skene_1979", "md_agreement"),
+)
 
 METHODS = ("dawid-skene", "consensus")
 TURNS = 3
@@ -57,7 +64,8 @@ def fits(name: str, votes: Annotations) -> str:
     return f"{median(seconds[0]):.2f} / {median(seconds[1]):.2f} ({apart:.0e})"
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
+    names = sys.argv[1:]
     rows = []
     for name in names or SETS:
         votes = crowdwise.read(next((SHARED / name).glob("annotations.csv*"))).deduplicate()
@@ -70,8 +78,4 @@ def main(names: list[str]) -> None:
         )
         rows.append(counted(f"simulated, {annotators:,} annotators, {per_item} votes per item", crowd.votes))
     header = ["votes of", "votes", "items", "annotators", "patterns", "votes left", *METHODS]
-    put("patterns", f"{provenance('python benchmarks/patterns.py')}\n{table(header, rows)}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    put("patterns", f"{provenance('python -m benchmarks run patterns')}\n{table(header, rows)}")

@@ -1,6 +1,6 @@
 """The methods that people wait for: processor and wall seconds, iterations and memory per vote.
 
-    python benchmarks/slow_methods.py [--votes 1000000] [--annotators 1000] [--classes 5] [--real ner_mturk] [METHOD ...]
+    python -m benchmarks run slow_methods [--votes 1000000] [--annotators 1000] [--classes 5] [--real ner_mturk] [METHOD ...]
 
 Rows: every method on simulated votes of the given size (10 votes per item); ebcc on 2,514 items of 15 classes, with 300 and
 900 annotators of very different activity, on items of different difficulty; minimax-entropy on a real set and on 60,000 votes
@@ -24,7 +24,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, table
+
+BENCHMARK = Benchmark(
+    "How long do the methods take that people wait for?",
+    data=("ner_mturk",),
+)
 
 METHODS = (
     "ebcc", "minimax-entropy", "belief-propagation", "cnmf", "tensor-admm", "group-dawid-skene", "group-vote", "item-group-ds",
@@ -164,7 +170,7 @@ def main() -> None:
         return
     wanted = cases(given.methods or list(METHODS), given.votes, given.annotators, given.classes, given.real)
     other = str(Path(given.src).resolve()) if given.src else ""
-    print(provenance("python benchmarks/slow_methods.py"))
+    print(provenance("python -m benchmarks run slow_methods"))
     print(table(*rows(wanted, other)))
 
 

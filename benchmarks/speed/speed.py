@@ -1,6 +1,6 @@
 """Dawid-Skene at ten million votes: time per vote and iteration, convergence, memory, reading.
 
-    python benchmarks/speed.py
+    python -m benchmarks run speed
 
 Each measurement runs in a process of its own, so that peak memory is its own.
 """
@@ -20,7 +20,13 @@ from time import perf_counter, sleep
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+
+BENCHMARK = Benchmark(
+    "How long do ten million votes take Dawid and Skene's model, and how much memory?",
+    sections=("speed",),
+)
 
 ITEMS, ANNOTATORS, VOTES = 1_000_000, 3500, 10
 
@@ -129,7 +135,7 @@ def child(*words: str) -> dict:
     return json.loads(found.stdout.splitlines()[-1])
 
 
-def main() -> None:
+def measure_all() -> None:
     rows = []
     for n_classes, limit in ((5, 15), (15, 60)):
         got = child("fit", str(n_classes))
@@ -148,7 +154,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     same, reading, quick = child("threads", "5"), child("read", "5"), child("small")
     text = [
-        provenance("python benchmarks/speed.py"),
+        provenance("python -m benchmarks run speed"),
         f"\nDawid-Skene on simulated votes: {ITEMS:,} items, {ANNOTATORS:,} annotators, {VOTES} votes per item "
         f"({ITEMS * VOTES:,} votes), seed 0, default settings, to convergence.\n",
         table(
@@ -174,11 +180,15 @@ def main() -> None:
     put("speed", "\n".join(text))
 
 
-if __name__ == "__main__":
+def main() -> None:
     if len(sys.argv) == 1:
-        main()
+        measure_all()
     elif sys.argv[1] == "write":
         simulate_votes(int(sys.argv[2])).votes.to_frame().write_parquet(sys.argv[3])
     else:
         jobs = {"fit": fit, "threads": threads, "read": read, "small": small}
         print(json.dumps(jobs[sys.argv[1]](*map(int, sys.argv[2:]))))
+
+
+if __name__ == "__main__":
+    main()

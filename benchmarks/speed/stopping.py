@@ -1,6 +1,6 @@
 """The stopping rule against the earlier one: iterations, and labels that differ, of every iterative label-only method.
 
-    python benchmarks/stopping.py [SET ...] [--methods A,B] [--simulated] [--tol X]
+    python -m benchmarks run stopping [SET ...] [--methods A,B] [--simulated] [--tol X]
 
 Now a fit stops when the share of an item's probability that is still to move, estimated and in the mean, and the relative
 change of the bound are at most `tol`. Before, no probability of any item might change by more than 100 tol. The earlier rule
@@ -25,12 +25,18 @@ from typing import Any
 import numpy as np
 
 import crowdwise
+from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.engines import loop as engine
 from crowdwise.estimator.registry import label_methods
 from crowdwise.methods.online import scheme as online
+
+BENCHMARK = Benchmark(
+    "Does the stopping rule end fits where they were going?",
+    data=("labelled", "dawid_skene_1979", "md_agreement"),
+)
 
 # Votes of classes, by size; other folders hold numbers, tags, pairs without annotators, or counts.
 SETS = [
@@ -138,7 +144,3 @@ def main() -> None:
         crowd = simulate(n_items=100_000, n_annotators=500, n_classes=15, votes_per_item=10, random_state=0).votes
         for name in AT_SCALE if not asked.methods else methods:
             compare("1M votes, K = 15", name, crowd, limit=False, **settings)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """`suggest` on a large campaign: a thousand questions about a million items to ten thousand annotators, seconds and memory.
 
-    python benchmarks/suggest_speed.py                         # written to docs/benchmarks.md
-    python benchmarks/suggest_speed.py --items 20000 --annotators 500 --budget 50
+    python -m benchmarks run suggest_speed                         # written to its page
+    python -m benchmarks run suggest_speed --items 20000 --annotators 500 --budget 50
 
 Every policy runs in a process of its own, on a model that is fitted there before the clock starts. The last rows are the
 command line, from files to a file, with reading and fitting. With other sizes the table is printed and not written to the
@@ -23,7 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+
+BENCHMARK = Benchmark(
+    "How long do a thousand questions about a million items take?",
+    sections=("suggest speed",),
+)
 
 ITEMS, ANNOTATORS, BUDGET = 1_000_000, 10_000, 1000
 VOTES_PER_ITEM, CLASSES, WIDTH = 3, 5, 16
@@ -131,7 +137,7 @@ def row(label: str, got: dict[str, float]) -> list[str]:
     return [label, *cells, f"{got['fit']:.0f} s" if "fit" in got else "included"]
 
 
-def main(n_items: int, n_annotators: int, budget: int, policies: list[str]) -> None:
+def measure_all(n_items: int, n_annotators: int, budget: int, policies: list[str]) -> None:
     sizes = [str(size) for size in (n_items, n_annotators, budget)]
     rows = []
     for policy in policies:
@@ -146,7 +152,7 @@ def main(n_items: int, n_annotators: int, budget: int, policies: list[str]) -> N
         rows.append(row(f"command line, information, {method}", json.loads(found.stdout.splitlines()[-1])))
         print(rows[-1], flush=True)
     text = [
-        provenance("python benchmarks/suggest_speed.py"),
+        provenance("python -m benchmarks run suggest_speed"),
         f"\n{budget:,} questions about {n_items:,} simulated items with {VOTES_PER_ITEM} votes each ({CLASSES} classes, "
         f"seed 0) to {n_annotators:,} annotators who can answer fifty times each; a twentieth of the questions at random. "
         "Every row is a process of its own. *On top* is what `suggest` takes beside the votes and the model, *peak* all of the "
@@ -161,7 +167,7 @@ def main(n_items: int, n_annotators: int, budget: int, policies: list[str]) -> N
         print("\n".join(text))
 
 
-if __name__ == "__main__":
+def main() -> None:
     if sys.argv[1:2] in (["run"], ["command"]):
         import crowdwise.errors
 
@@ -177,4 +183,8 @@ if __name__ == "__main__":
         usual = [policy for policy, reads_features in POLICIES.items() if not reads_features]
         parser.add_argument("--policies", nargs="*", default=usual, choices=POLICIES)
         options = parser.parse_args()
-        main(options.items, options.annotators, options.budget, options.policies)
+        measure_all(options.items, options.annotators, options.budget, options.policies)
+
+
+if __name__ == "__main__":
+    main()

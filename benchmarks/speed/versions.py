@@ -1,6 +1,6 @@
 """An earlier version beside the present one, in turns, on the votes and comparisons of versus.py and versus_ranking.py.
 
-    python benchmarks/versions.py [--before REVISION] [--turns N] [--votes N]
+    python -m benchmarks run versions [--before REVISION] [--turns N] [--votes N]
 
 The earlier version is checked out into a temporary folder and runs in the same environment; every fit is a process of its own.
 Seconds are of the processor, so that other load matters less; the median of the turns.
@@ -20,6 +20,13 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+
+from benchmarks.declaration import Benchmark
+
+BENCHMARK = Benchmark(
+    "Is this version faster than 0.1, with the same labels?",
+    sections=("versions",),
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 # The last commit of version 0.1.
@@ -65,7 +72,7 @@ def comparisons(n_items: int, n_votes: int, n_annotators: int) -> tuple[Any, np.
     return drawn.comparisons, drawn.score
 
 
-def main() -> None:
+def measure_all() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", default=BEFORE, help="revision of the earlier version (default: the end of 0.1)")
     parser.add_argument("--turns", type=int, default=3)
@@ -110,7 +117,7 @@ def main() -> None:
     )
     header_ranked = ["method", "items / comparisons", "seconds, before", "now", "tau, before", "now "]
     text = words + table(header, rows) + "\n\nComparisons, and Kendall's tau with the truth:\n\n" + table(header_ranked, ranked)
-    put("versions", provenance("python benchmarks/versions.py") + text)
+    put("versions", provenance("python -m benchmarks run versions") + text)
 
 
 def median(runs: list[dict[str, Any]]) -> float:
@@ -131,8 +138,12 @@ def ranking_row(method: str, size: tuple[int, int, int], found: dict[str, list[d
     return [method, f"{size[0]:,} / {size[1]:,}", *(f"{median(runs):.2f}" for runs in found.values()), *taus]
 
 
-if __name__ == "__main__":
+def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         print(json.dumps(child(*sys.argv[2:5])))
     else:
-        main()
+        measure_all()
+
+
+if __name__ == "__main__":
+    main()

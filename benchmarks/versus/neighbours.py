@@ -1,6 +1,6 @@
 """Dawid-Skene's model, or what a library has in its stead, by size: seconds, memory and labels of six libraries in one run.
 
-    make bench-neighbours      (or: .venv-bench-neighbours/bin/python benchmarks/neighbours.py [--votes 10000,100000])
+    make bench-neighbours      (or: .venv-bench-neighbours/bin/python -m benchmarks run neighbours [--votes 10000,100000])
 
 Every measurement is a process of its own that loads the same simulated votes, brings them into the form
 the library takes (not timed) and fits with the library's default settings. What fails, needs longer than the limit or more
@@ -23,8 +23,15 @@ from time import perf_counter
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import HOW_FAST, provenance, put, table
 from benchmarks.versus.versus import LIMIT, Memory, accuracy
+
+BENCHMARK = Benchmark(
+    "How do six libraries do as votes grow to a million?",
+    sections=("neighbours",),
+    packages=("crowdkit", "cleanlab", "skactiveml", "snorkel", "peerannot", "psutil"),
+)
 
 MEMORY = 16 * 2**30
 
@@ -166,7 +173,7 @@ def rows(n_votes: int) -> list[list[str]]:
     return found
 
 
-def main(sizes: list[int]) -> None:
+def measure_all(sizes: list[int]) -> None:
     found = [row for size in sizes for row in rows(size)]
     header = ["votes", "library", "method", "seconds", "times crowdwise", "MB", "labels right"]
     text = [
@@ -179,7 +186,7 @@ def main(sizes: list[int]) -> None:
     put("neighbours", "\n".join(text), HOW_FAST)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--votes", default="10000,100000,1000000", help="sizes, comma-separated")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
@@ -187,4 +194,8 @@ if __name__ == "__main__":
     if given.run:
         print(json.dumps(run(given.run[0], Path(given.run[1]))))
     else:
-        main([int(size) for size in given.votes.split(",")])
+        measure_all([int(size) for size in given.votes.split(",")])
+
+
+if __name__ == "__main__":
+    main()

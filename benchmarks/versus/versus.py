@@ -1,6 +1,6 @@
 """crowdwise beside its neighbours, interleaved in one run: time per iteration, total time, memory, labels.
 
-    make bench            (or: .venv-bench/bin/python benchmarks/versus.py [--votes 1000000])
+    make bench            (or: .venv-bench/bin/python -m benchmarks run versus [--votes 1000000])
 
 Every measurement is a process of its own that loads the same simulated votes; crowdwise and the
 neighbour take turns, and ratios are of the medians of these turns. A neighbour that is not
@@ -22,7 +22,14 @@ from time import perf_counter, sleep
 
 import numpy as np
 
+from benchmarks.declaration import Benchmark
 from benchmarks.page import HOW_FAST, provenance, put, table
+
+BENCHMARK = Benchmark(
+    "Is crowdwise as fast as crowd-kit and cleanlab, with the same labels?",
+    sections=("versus",),
+    packages=("crowdkit", "cleanlab", "psutil"),
+)
 
 LIMIT = 120.0
 TURNS = 2
@@ -155,7 +162,7 @@ def child(library: str, method: str, iterations: int, path: Path) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main(n_votes: int, methods: list[str]) -> None:
+def measure_all(n_votes: int, methods: list[str]) -> None:
     from crowdwise.data.simulate import simulate
 
     made = simulate(n_items=n_votes // 10, n_annotators=1000, n_classes=10, votes_per_item=10, random_state=0)
@@ -234,7 +241,7 @@ def accuracy(labels: list, truth: np.ndarray) -> str:
     return f"{100 * np.mean(np.array(labels) == truth):.2f}%"
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--votes", type=int, default=1_000_000)
     parser.add_argument("--methods", nargs="*", default=[], choices=list(PAIRS), help="some only: printed, not written")
@@ -244,4 +251,8 @@ if __name__ == "__main__":
         library, method, iterations, path = given.run
         print(json.dumps(RUNNERS[library](method, int(iterations), dict(np.load(path)))))
     else:
-        main(given.votes, given.methods)
+        measure_all(given.votes, given.methods)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from sklearn.linear_model import LogisticRegression
 import crowdwise
 import crowdwise.errors
 from benchmarks.campaigns.active_curves import IMAGES, MARGIN, Crowd, draw, keep, recorded_rows, rows_of, simulated_rows
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.campaign.assign import suggest
@@ -39,6 +39,13 @@ from crowdwise.campaign.policies import State
 from crowdwise.campaign.pool import Pool, extended
 from crowdwise.data.annotations import Annotations
 from crowdwise.trust.metrics import accuracy
+
+BENCHMARK = Benchmark(
+    "Which library's policies need the fewest answers?",
+    sections=("versus active",),
+    data=("labelme", "rte"),
+    packages=("torch", "skactiveml", "cleanlab"),
+)
 
 RUNS = KEPT / "versus_active.json"
 PICTURE = IMAGES / "versus-active.png"
@@ -384,8 +391,3 @@ def main() -> None:
         return
     draw(panels, 2, PICTURE)
     put("versus active", text)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    main()

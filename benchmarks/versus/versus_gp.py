@@ -1,7 +1,7 @@
 """One training epoch of the sparse Gaussian processes of crowdwise, GPyTorch and GPflow, side by side on the same data.
 
     make bench-gp                                                  # N = 20,000, D = 256, K = 15, batch 500, float64
-    .venv-bench-gp/bin/python benchmarks/versus_gp.py --items 2000 --rounds 2 --dry-run
+    .venv-bench-gp/bin/python -m benchmarks run versus_gp --items 2000 --rounds 2 --dry-run
 
 Ours learn from votes (svgpcr) or labels (svgp), the others from labels: they have no crowd. Rivals are what their
 documentation shows, except that they are spared its data loaders: batches are slices of one permutation. All start at
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,11 +28,18 @@ import numpy as np
 import torch
 
 import crowdwise.methods.classify.trained
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.trainer import Trainer, seeded
 from crowdwise.methods.classify.svgpcr import SVGP, SVGPCR
 from crowdwise.parts.priors.logistic_gp import median_distance
+
+BENCHMARK = Benchmark(
+    "How long does an epoch take beside GPyTorch and GPflow?",
+    sections=("gp versus",),
+    packages=("torch", "gpytorch", "gpflow"),
+)
 
 K, BATCH, ANNOTATORS, VOTES, TESTED = 15, 500, 50, 3, 4000
 # Each library's rate for Adam: theirs from their documentation, ours (kernel and inducing points alone) our default.
@@ -319,6 +325,7 @@ def within(theirs: list[float], base: list[float]) -> str:
 
 
 def main() -> None:
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--items", type=int, default=20_000)
     options.add_argument("--columns", type=int, default=256)
@@ -368,9 +375,3 @@ def main() -> None:
         print(text)
         return
     put("gp versus", text)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)
-    main()

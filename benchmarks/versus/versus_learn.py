@@ -8,7 +8,6 @@ label). scikit-activeml takes a matrix of items x annotators. Runs take turns in
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from importlib.metadata import version
 from time import perf_counter
@@ -20,7 +19,14 @@ from torch import nn
 
 import crowdwise
 from benchmarks.classifiers.learn_synthetic_crowd import blobs
+from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
+
+BENCHMARK = Benchmark(
+    "Does the crowd layer learn the same elsewhere, and how fast?",
+    sections=("learn versus",),
+    packages=("torch", "crowdkit", "skactiveml"),
+)
 
 WIDTH, K = 128, 10
 
@@ -140,8 +146,3 @@ def main() -> None:
         + table(["items x features", "annotators", "batch", "library", "test accuracy", "seconds", "times ours"], rows)
     )
     put("learn versus", text)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    main()

@@ -1,11 +1,10 @@
 """Bradley-Terry beside choix and crowd-kit, on the same comparisons in one run.
 
-.venv-bench/bin/python benchmarks/versus_ranking.py
+.venv-bench/bin/python -m benchmarks run versus_ranking
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from time import perf_counter, process_time
@@ -19,8 +18,15 @@ from scipy.stats import kendalltau
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from crowdwise.data.simulate.comparisons import Simulated, simulate_comparisons
+
+BENCHMARK = Benchmark(
+    "Is Bradley-Terry the same as choix's and crowd-kit's, and how fast?",
+    sections=("ranking versus",),
+    packages=("choix", "crowdkit"),
+)
 
 SIZES = [(100, 4_000, 40), (1_000, 50_000, 200)]
 
@@ -94,15 +100,10 @@ def main() -> None:
             rows.append([f"{n_items:,} / {n_votes:,}", name, f"{seconds:.2f}", f"{processor:.2f}", agreement, tau])
             print(rows[-1], flush=True)
     text = [
-        provenance(".venv-bench/bin/python benchmarks/versus_ranking.py"),
+        provenance(".venv-bench/bin/python -m benchmarks run versus_ranking"),
         f"choix {version('choix')}, crowd-kit {version('crowd-kit')}. Drawn by crowd-bt's model: 20% spammers, "
         "10% adversaries. *Difference*: largest "
         "distance of a score from ours by Newton's method, all without a prior. Ours include standard errors.\n",
         table(["items / comparisons", "fit", "seconds", "of the processor", "difference", "tau"], rows),
     ]
     put("ranking versus", "\n".join(text))
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    main()

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from benchmarks import records
+from benchmarks import provenance, records
 
 
 @pytest.fixture
@@ -48,18 +48,18 @@ def test_a_record_names_the_commit_or_else_the_version(tmp_path, monkeypatch):
     script = tmp_path / "copy" / "benchmarks" / "room" / "some.py"
     script.parent.mkdir(parents=True)
     script.write_text("")
-    monkeypatch.setattr(records, "ROOT", tmp_path / "copy")
+    monkeypatch.setattr(provenance, "ROOT", tmp_path / "copy")
 
     def git(*words: str) -> str:
         who = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
-        return subprocess.run(["git", *who, *words], cwd=records.ROOT, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(["git", *who, *words], cwd=provenance.ROOT, check=True, capture_output=True, text=True).stdout
 
     kept = records.Records("some", tmp_path / "records")
     kept.add("a", 1)
     git("init", "-q")
     git("add", "benchmarks/room/some.py")
     git("commit", "-q", "-m", "first")
-    commit = git("rev-parse", "--short", "HEAD").strip()
+    commit = git("rev-parse", "--short=8", "HEAD").strip()
     kept.add("b", 2)
     script.write_text("changed = True\n")
     kept.add("c", 3)
