@@ -59,6 +59,8 @@ class Benchmark:
     #: For a quick run: arguments, and smaller values of constants of the module.
     quick: str = ""
     small: Mapping[str, Any] = field(default_factory=dict)
+    #: Functions of the module that a quick run leaves out, and takes to return nothing.
+    leaves_out: tuple[str, ...] = ()
     #: Why it has no quick run.
     no_quick: str = ""
 

@@ -25,11 +25,22 @@ def put(section: str, text: str, path: Path | None = None) -> None:
     path = path or page_of(section)
     if path is None:
         raise SystemExit(f"no page has a section {section!r}")
-    up = "../" * (len(path.relative_to(DOCS).parts) - 1)
-    text = re.sub(r"\]\((?![a-z]+:|#|/|\.\./)", rf"]({up}", text.strip())
+    text = relative(text.strip(), path)
     page = path.read_text(encoding="utf-8")
     path.write_text(_between(section).sub(lambda found: f"{found[1]}{text}\n{found[3]}", page), encoding="utf-8")
     print(f"written to {path.relative_to(DOCS)}, section {section}")
+
+
+def relative(text: str, path: Path) -> str:
+    """Links from the folder of the docs as links from a page."""
+    folder = path.parent.relative_to(DOCS).as_posix()
+    up = "" if folder == "." else "../" * (folder.count("/") + 1)
+
+    def link(found: re.Match[str]) -> str:
+        beside = found[1].removeprefix(f"{folder}/")
+        return f"]({beside})" if beside != found[1] else f"]({up}{found[1]})"
+
+    return re.sub(r"\]\((?![a-z]+:|#|/|\.\./)([^)\s]+)\)", link, text)
 
 
 def page_of(section: str) -> Path | None:

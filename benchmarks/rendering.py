@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks import records
+from benchmarks.answers import answer
 from benchmarks.declaration import scripts
 from benchmarks.running import call, load
 
@@ -26,3 +27,4 @@ def render() -> Iterator[str]:
                     yield f"{command}: left as it is, not measured: {lacking}"
     finally:
         records.RENDERING = False
+    yield from answer()

@@ -19,10 +19,10 @@ import crowdwise.data.simulate
 import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, provenance, put, table
+from benchmarks.page import provenance, put, table
 from benchmarks.records import KEPT
-from crowdwise.data.gold import encode_gold
 from crowdwise.kernels.numerics import generator
 from crowdwise.trust.choice.candidates import CANDIDATES, rank_of
 from crowdwise.trust.choice.decision import decide
@@ -36,6 +36,7 @@ BENCHMARK = Benchmark(
     "How close does the automatic choice come to the best label method of every set?",
     sections=("auto",),
     data=("labelled",),
+    quick="dog",
 )
 
 RUNS = KEPT / "auto"
@@ -63,9 +64,7 @@ def drawn_or_read(name: str) -> tuple[crowdwise.Annotations, np.ndarray]:
     if label in CROWDS:
         drawn = crowdwise.simulate.simulate(**({"n_items": 1000} | CROWDS[label]), random_state=int(seed))
         return drawn.votes, drawn.truth
-    folder = SHARED / name
-    votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
-    return votes, encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv"))
+    return labelled(name)
 
 
 def fitted(name: str, method: str, votes: crowdwise.Annotations, held: HeldOut) -> dict[str, np.ndarray]:
@@ -92,7 +91,7 @@ def measure(name: str, standard_errors: float = 1.0) -> dict[str, object]:
     keep_affordable(rows, needed, crowdwise.Auto().operations)
     runs = {row.method: fitted(name, row.method, votes, held) for row in rows if row.eligible}
     try_all(rows, lambda method, number: runs[method]["shares"][held.terms.fold == number], held.terms, tempered_score)
-    decision, stack = (decide(rows, held.terms, standard_errors=standard_errors, stack=stack) for stack in (False, True))
+    decision, stack = (decide(rows, held.terms.item, standard_errors=standard_errors, stack=stack) for stack in (False, True))
     return {
         "chosen": decision.chosen,
         "auto": accuracy(runs[decision.chosen]["post"], truth),

@@ -31,6 +31,8 @@ from crowdwise.trust.metrics import accuracy
 BENCHMARK = Benchmark(
     "What is each part of the automatic choice worth?",
     data=("labelled",),
+    small={"SETS": ["dog"], "CROWDS": []},
+    no_quick="reads the fits that auto keeps",
 )
 
 SCORES = {"as it is": tempered_score, "no gamma": cross_fitted, "no EM": partial(tempered_score, rounds=0)}

@@ -10,9 +10,9 @@ from time import perf_counter
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, provenance, put, table
-from crowdwise.data.gold import encode_gold
+from benchmarks.page import provenance, put, table
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy
 
@@ -20,6 +20,7 @@ BENCHMARK = Benchmark(
     "How do the methods for two classes do on the sets with two classes?",
     sections=("binary",),
     data=("bluebird", "possent", "product", "rte", "sentence_polarity", "sp_amt", "temp"),
+    small={"SETS": ["bluebird"]},
 )
 
 METHODS = label_methods()
@@ -31,8 +32,7 @@ def main() -> None:
     methods = ["majority", "dawid-skene", *(name for name, method in METHODS.items() if method.needs == "votes of two classes")]
     rows, slowest = [], 0.0
     for name in SETS:
-        votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
-        truth = encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
+        votes, truth = labelled(name)
         scores = []
         for method in methods:
             started = perf_counter()

@@ -26,6 +26,8 @@ from crowdwise.errors import CrowdwiseWarning
 BENCHMARK = Benchmark(
     "Do labels get better where neighbours on a graph tend to agree?",
     sections=("graph",),
+    small={"SEEDS": [0], "SIDE": 8},
+    leaves_out=("a_million_edges",),
 )
 
 SEEDS, SIDE, CLASSES, ANNOTATORS = range(5), 60, 3, 20

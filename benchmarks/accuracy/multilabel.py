@@ -20,6 +20,8 @@ BENCHMARK = Benchmark(
     "Which method is best where an item may have several labels, or votes speak against classes?",
     sections=("multilabel",),
     data=("affect", "wsd", "cf", "cf_amt", "dog", "labelme", "web"),
+    small={"SEEDS": [0], "ONE_LABEL": ("wsd",)},
+    leaves_out=("few_answers",),
 )
 
 EMOTIONS = ["anger", "disgust", "fear", "joy", "sadness", "surprise"]

@@ -13,6 +13,7 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
 from crowdwise.data.gold import encode_gold
@@ -23,6 +24,7 @@ BENCHMARK = Benchmark(
     "Do methods that know the order of classes do better on ratings?",
     sections=("ordinal",),
     data=("adult", "affect"),
+    small={"METHODS": ["majority", "cumulative-link"], "SEEDS": [0]},
 )
 
 METHODS = ["majority", "dawid-skene", "one-coin", "ordinal-binary", "cumulative-link"]
@@ -66,8 +68,7 @@ def graded_affect() -> tuple[crowdwise.Annotations, Any]:
 def real(name: str) -> tuple[crowdwise.Annotations, Any]:
     if name == "affect":
         return graded_affect()
-    votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
-    return votes, encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
+    return labelled(name)
 
 
 def scale(seed: int, shift_sd: float, n_items: int = 400, n_annotators: int = 30, n_classes: int = 5) -> Any:

@@ -28,6 +28,8 @@ BENCHMARK = Benchmark(
     sections=("ranking",),
     data=("convarg_pairs",),
     packages=("torch",),
+    small={"SEEDS": [0]},
+    leaves_out=("large", "new_arguments", "simulated"),
 )
 
 # The default priors of crowd-bt and noisy-bt were set on seeds 0 to 5 of crowds like these; none of them is measured here.

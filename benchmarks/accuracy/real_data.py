@@ -13,9 +13,9 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, provenance, put, table
-from crowdwise.data.gold import encode_gold
+from benchmarks.page import provenance, put, table
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
@@ -23,6 +23,8 @@ BENCHMARK = Benchmark(
     "Which label method is right most often on 17 real crowds, how good is its confidence, and how long does it take?",
     sections=("real data",),
     data=("labelled",),
+    quick="dog",
+    small={"METHODS_ANY": ["majority", "dawid-skene", "consensus"]},
 )
 
 METHODS = label_methods()
@@ -41,9 +43,7 @@ def main() -> None:
     scores: dict[str, dict[str, tuple[float, float, float, float]]] = {}
     sizes, widths = {}, {}
     for name in names:
-        folder = SHARED / name
-        votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
-        truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv"))
+        votes, truth = labelled(name)
         sizes[name] = (votes.n_items, votes.n_annotators, votes.n_classes, votes.n_votes, int((truth >= 0).sum()))
         scores[name] = {}
         for method in METHODS_ANY:

@@ -12,15 +12,17 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, interval, provenance, put, table
+from benchmarks.page import interval, provenance, put, table
 from crowdwise import Annotations
-from crowdwise.data.gold import encode_gold
 
 BENCHMARK = Benchmark(
     "How should ties of the majority vote be broken?",
     sections=("ties",),
     data=("labelled",),
+    quick="dog",
+    small={"SEEDS": 1},
 )
 
 SETS = [
@@ -38,8 +40,7 @@ def main() -> None:
         parts.append(f"\n**{what}**: percent of items with a tie, then percent of right labels.\n")
         rows, means = [], []
         for name in names:
-            votes = crowdwise.read(next((SHARED / name).glob("annotations.csv*"))).deduplicate()
-            truth = encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
+            votes, truth = labelled(name)
             drawn = [thinned(votes, seed) for seed in range(SEEDS)] if few else [votes]
             found = [scores(each, truth) for each in drawn]
             rows.append([name, *(interval([row[c] for row in found], 100, 1) for c in found[0])])

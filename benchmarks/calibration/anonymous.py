@@ -24,11 +24,11 @@ import polars as pl
 import crowdwise
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.data.anonymous import AnonymousVotes
-from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.trust.metrics import ece
 
@@ -36,6 +36,8 @@ BENCHMARK = Benchmark(
     "How sure may labels be where nobody knows who voted?",
     sections=("anonymous",),
     data=("labelled", "cifar10h"),
+    quick="--sets dog",
+    small={"DRAWN": (3,), "SIMULATED": (3,)},
 )
 
 RUNS = KEPT / "anonymous.json"
@@ -54,14 +56,13 @@ def nameless(item: Any, label: Any, items: Any, classes: Any) -> AnonymousVotes:
 def problems(wanted: list[str]) -> Iterator[tuple[str, AnonymousVotes, np.ndarray]]:
     """Name, votes and true codes (-1 where unknown) of everything that is measured."""
     for where in wanted:
-        folder = SHARED / where
-        votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
-        truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv")).astype(np.int64)
+        votes, truth = labelled(where)
+        truth = truth.astype(np.int64)
         yield where, nameless(votes.item, votes.label, votes.items, votes.classes), truth
     counts = pl.read_csv(SHARED / "cifar10h" / "counts.csv").drop("item").to_numpy()
     known = pl.read_csv(SHARED / "cifar10h" / "truth.csv")["label"].to_numpy().astype(np.int64)
     rng = np.random.default_rng(0)
-    picked = rng.choice(len(counts), 3000, replace=False)
+    picked = rng.choice(len(counts), min(3000, len(counts)), replace=False)
     for n in DRAWN:
         drawn = [rng.permutation(np.repeat(np.arange(10), counts[k]))[:n] for k in picked]
         item = np.repeat(np.arange(len(picked)), [len(each) for each in drawn])

@@ -21,10 +21,10 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, provenance, put, table
+from benchmarks.page import provenance, put, table
 from crowdwise.cli.fitting import DEFAULT_METHOD
-from crowdwise.data.gold import encode_gold
 from crowdwise.trust.audit.bets import start_bets
 from crowdwise.trust.audit.certificate import allowed_wrong, levels_of_sets, passed_sets, start_sets
 from crowdwise.trust.audit.estimates import wrong_interval
@@ -36,6 +36,8 @@ BENCHMARK = Benchmark(
     "Do certificates of audits hold, and how many checks do they take?",
     sections=("audits",),
     data=("labelled",),
+    quick="dog --dry-run",
+    small={"AUDITS": 2, "INTERVALS": 2, "ESTIMATES": 2, "ESTIMATED_AFTER": (20,), "CHECKS": 40, "INTERVAL_CHECKS": 20},
 )
 
 ERROR, ALPHA = 0.05, 0.05
@@ -49,9 +51,8 @@ ESTIMATES, ESTIMATED_AFTER = 50, (60, 100, 200)
 
 def measured(name: str) -> dict[str, Any]:
     """Everything about one set."""
-    folder = SHARED / name
-    votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
-    truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv")).astype(np.int64)
+    votes, truth = labelled(name)
+    truth = truth.astype(np.int64)
     result = crowdwise.make(DEFAULT_METHOD).fit(votes).result_
     # Items of unknown class cannot be judged: they are left out of the population as if their labels were known.
     strata = strata_of(replace(result, votes=replace(votes, gold=np.where(truth >= 0, -1, 0).astype(np.int16))))

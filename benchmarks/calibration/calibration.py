@@ -21,10 +21,10 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, interval, provenance, put, table
+from benchmarks.page import interval, provenance, put, table
 from benchmarks.records import KEPT
-from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.outcome import Result
 from crowdwise.trust.calibration import (
     ConformalSets,
@@ -41,6 +41,8 @@ BENCHMARK = Benchmark(
     "How far off is the confidence of the default, and what do calibration and label sets make of it?",
     sections=("calibration",),
     data=("labelled",),
+    quick="dog --dry-run",
+    small={"SPLITS": 1},
 )
 
 RUNS = KEPT / "calibration.json"
@@ -57,9 +59,8 @@ SCORES: dict[str, dict[str, Any]] = {"LAC": {}, "APS": {"score": "aps"}, "LAC by
 
 def measured(name: str) -> dict[str, Any]:
     """Everything about one set, as plain numbers."""
-    folder = SHARED / name
-    votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
-    truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv")).astype(np.int64)
+    votes, truth = labelled(name)
+    truth = truth.astype(np.int64)
     result = crowdwise.make(METHOD).fit(votes).result_
     started = perf_counter()
     effective = EffectiveVotes.fit(result)

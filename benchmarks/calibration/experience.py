@@ -22,10 +22,10 @@ import numpy as np
 import crowdwise
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, provenance, put, table
+from benchmarks.page import provenance, put, table
 from benchmarks.records import KEPT
-from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.calibration.selection import select
@@ -35,6 +35,7 @@ BENCHMARK = Benchmark(
     "How sure may labels of each method be, and is confidence then right?",
     sections=("experience",),
     data=("labelled",),
+    quick="--methods consensus --sets dog,rte",
 )
 
 RUNS = KEPT / "experience.json"
@@ -99,9 +100,8 @@ def main() -> None:
     methods = asked.methods.split(",") if asked.methods else [n for n in label_methods() if n != "auto"]
     runs: dict[str, dict[str, Any]] = json.loads(RUNS.read_text()) if RUNS.exists() else {}
     for where in [] if asked.dry_run else asked.sets.split(",") if asked.sets else SETS:
-        folder = SHARED / where
-        votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
-        truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv")).astype(np.int64)
+        votes, truth = labelled(where)
+        truth = truth.astype(np.int64)
         for name in methods:
             if name in runs.get(where, {}) or (name, where) in SLOW or not label_methods()[name].suits(votes.n_classes):
                 continue

@@ -27,6 +27,7 @@ BENCHMARK = Benchmark(
     sections=("network temperature",),
     data=("labelme", "rte", "sentence_polarity"),
     packages=("torch",),
+    small={"PARTS": (("labelme", 60),), "METHODS": ("aggnet",), "SEEDS": 1},
 )
 
 PARTS = (("labelme", 300), ("labelme", 1000), ("rte", 600), ("sentence_polarity", 1000))

@@ -26,6 +26,7 @@ BENCHMARK = Benchmark(
     "How often do intervals of estimated numbers hold the truth?",
     sections=("coverage", "coverage more"),
     data=("affect", "movie_reviews"),
+    small={"METHODS": ["mean", "gaussian-crowd"], "SEEDS": 1, "DRAWS": 1},
 )
 
 METHODS = ["mean", "median", "gaussian-crowd", "gaussian-crowd-bayes", "student-crowd", "covariance-crowd"]

@@ -43,6 +43,7 @@ BENCHMARK = Benchmark(
     sections=("active curves",),
     data=("rte", "dog", "labelme", "sentence_polarity"),
     packages=("torch",),
+    quick="--studies rte --seeds 1 --dry-run",
 )
 
 RUNS = KEPT / "active_curves.json"

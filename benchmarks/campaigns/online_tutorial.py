@@ -24,13 +24,13 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import IMAGES, SHARED, interval, provenance, put, table
+from benchmarks.page import IMAGES, interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.campaign.campaign import race
 from crowdwise.campaign.oracle import RecordedCrowd
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.gold import encode_gold
 from crowdwise.methods.online.online_em import OnlineEM
 from crowdwise.methods.online.streaming import StreamingDawidSkene
 from crowdwise.trust.metrics import accuracy
@@ -39,6 +39,7 @@ BENCHMARK = Benchmark(
     "How fast do online methods get there as votes arrive, and does choosing annotators help?",
     sections=("online tutorial",),
     data=("dog", "web"),
+    quick="--sets dog --orders 1 --dry-run",
 )
 
 SETS = ("dog", "web")
@@ -69,8 +70,7 @@ Runs = dict[str, list[dict[str, Any]]]
 
 
 def read(name: str) -> tuple[Annotations, np.ndarray]:
-    votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
-    return votes, encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
+    return labelled(name)
 
 
 def stops_of(votes: Annotations, share: float = 1.0) -> list[int]:

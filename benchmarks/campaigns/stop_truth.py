@@ -50,6 +50,8 @@ BENCHMARK = Benchmark(
     sections=("stops",),
     data=("labelled",),
     renders=("--dry-run",),
+    quick="--sets dog --seeds 1",
+    small={"ITEMS": 20, "SETS": ["dog", "rte"]},
 )
 
 METHOD, POLICY = "dawid-skene", "warm-information"

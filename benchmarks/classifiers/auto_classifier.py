@@ -28,6 +28,8 @@ BENCHMARK = Benchmark(
     data=("features",),
     packages=("torch",),
     renders=("small labelme rte sentence_polarity",),
+    quick="labelme",
+    small={"SEEDS": {"labelme": 1}},
 )
 
 SEEDS = {"small": 3, "labelme": 3, "rte": 3, "sentence_polarity": 3, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 1}

@@ -32,6 +32,8 @@ BENCHMARK = Benchmark(
     "Does EM around any classifier beat two stages with the same classifier?",
     sections=("crowd-em",),
     data=("labelme", "rte", "sentence_polarity"),
+    quick="labelme",
+    small={"SEEDS": 1, "FEW_ON": ("labelme",)},
 )
 
 ON, SEEDS = ["labelme", "rte", "sentence_polarity"], 3

@@ -23,7 +23,7 @@ import numpy as np
 import crowdwise
 from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
-from benchmarks.page import PAGE, interval, provenance, put, table
+from benchmarks.page import block, interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.estimator.registry import classifiers
 from crowdwise.methods.classify.soft_network import SoftNetwork
@@ -43,6 +43,7 @@ BENCHMARK = Benchmark(
     ),
     data=("features",),
     packages=("torch",),
+    quick="labelme --only raykar",
 )
 
 CLASSIFIERS = classifiers()
@@ -175,9 +176,7 @@ def row_of(entry: str, runs: list[dict[str, float]], base: float) -> list[str]:
 
 def replace_rows(name: str, results: dict[str, list[dict[str, float]]]) -> None:
     """Put rows that were measured again into the table on the page, with a line that says so; the others stay as they are."""
-    page = PAGE.read_text()
-    text = page.partition(f"<!-- begin: learn {name} -->\n")[2].partition("<!-- end:")[0].strip()
-    lines = text.splitlines()
+    lines = block(f"learn {name}").strip().splitlines()
     base = next(float(line.split("|")[2].split()[0]) for line in lines if line.startswith("| two-stage majority |")) / 100
     for entry, runs in results.items():
         at = next(n for n, line in enumerate(lines) if line.startswith(f"| {entry} |"))

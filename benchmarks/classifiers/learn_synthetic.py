@@ -17,6 +17,7 @@ BENCHMARK = Benchmark(
     "Do claims of the papers on confusion matrices hold on known truth?",
     sections=("learn synthetic",),
     packages=("torch",),
+    small={"SEEDS": 1},
 )
 
 SEEDS = 3

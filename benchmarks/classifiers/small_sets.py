@@ -31,6 +31,8 @@ BENCHMARK = Benchmark(
     sections=("small sets",),
     data=("labelme",),
     packages=("torch",),
+    quick="--record earlier",
+    small={"METHODS": ("aggnet",), "SIZES": {"labelme": (50,)}, "SEEDS": 1, "SHORT": {}},
 )
 
 METHODS = ("ccem", "bayes-dgc", "aggnet", "crowd-layer-mw", "conal")
@@ -44,7 +46,7 @@ SHORT = {"made up": (100, 300)}
 
 def main() -> None:
     if "--record" in sys.argv:
-        record(sys.argv[sys.argv.index("--record") + 1], {})
+        record(sys.argv[sys.argv.index("--record") + 1], {}, SIZES)
         return
     for way, settings in WAYS.items():
         record(way, settings, SHORT if settings else SIZES)
@@ -52,7 +54,7 @@ def main() -> None:
     put("small sets", provenance("python -m benchmarks run small_sets") + _about() + table(*_rows(kept)))
 
 
-def record(way: str, settings: dict[str, float], measured_on: dict[str, tuple[int, ...]] = SIZES) -> None:
+def record(way: str, settings: dict[str, float], measured_on: dict[str, tuple[int, ...]]) -> None:
     """Measure what is not measured yet."""
     RUNS.mkdir(exist_ok=True)
     kept = json.loads(_file(way).read_text()) if _file(way).exists() else {}

@@ -21,10 +21,10 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
+from benchmarks.crowd_sets import labelled
 from benchmarks.crowds.dependent_crowds import DEPENDENT, INDEPENDENT, Crowd, topics
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, interval, provenance, put, table
-from crowdwise.data.gold import encode_gold
+from benchmarks.page import interval, provenance, put, table
 from crowdwise.data.simulate import simulate
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes
 from crowdwise.trust.crowd.cautious import cautious, lowered
@@ -36,6 +36,9 @@ BENCHMARK = Benchmark(
     "How often does the check for shared errors speak without reason, and what does it find?",
     sections=("dependence",),
     data=("labelled",),
+    quick="--seeds 1 --method majority",
+    small={"ALARMS": 1},
+    leaves_out=("seconds", "detection"),
 )
 
 T = TypeVar("T")
@@ -156,9 +159,7 @@ def fused_again(result: crowdwise.Result, reading: Reading, method: str) -> np.n
 def real_sets(method: str) -> str:
     rows, speaking = [], []
     for name in SETS:
-        folder = SHARED / name
-        votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
-        truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv"))
+        votes, truth = labelled(name)
         result, fit_seconds = timed(lambda votes=votes: crowdwise.make(method).fit(votes).result_)
         found, check_seconds = timed(lambda votes=votes: find(votes))
         sizes = ", ".join(str(len(group.members)) for group in found.groups) or "-"

@@ -25,11 +25,11 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks import crowd_sets
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, interval, provenance, put, table
+from benchmarks.page import interval, provenance, put, table
 from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.gold import encode_gold
 from crowdwise.trust.crowd import against, colluders, copiers, groups
 from crowdwise.trust.crowd.dependence import disputed, find, rooted
 from crowdwise.trust.crowd.fusion import fused
@@ -41,6 +41,8 @@ BENCHMARK = Benchmark(
     sections=("factions, groups", "factions, colluders", "factions, clean"),
     data=("labelled",),
     renders=("groups --seeds 10", "colluders --seeds 5", "clean --seeds 10"),
+    quick="clean --seeds 1 --method majority",
+    small={"SETS": ["dog"]},
 )
 
 SETS = ["bluebird", "cf", "cf_amt", "dog", "labelme", "possent", "product", "rte", "sentence_polarity", "temp", "web", "wsd"]
@@ -77,8 +79,7 @@ def main() -> None:
 
 def load(name: str) -> tuple[Annotations, np.ndarray, np.ndarray]:
     """Votes, true classes (-1: unknown), and a class for every item: the true one, or the most voted where it is unknown."""
-    votes = crowdwise.read(next((SHARED / name).glob("annotations.csv*"))).deduplicate()
-    truth = encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
+    votes, truth = crowd_sets.labelled(name)
     return votes, truth, np.where(truth >= 0, truth, crowdwise.make("majority").fit(votes).result_.codes)
 
 

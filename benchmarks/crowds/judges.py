@@ -29,6 +29,9 @@ from crowdwise.trust.metrics import accuracy, ece, log_loss
 BENCHMARK = Benchmark(
     "Are labels and stated worth of panels of judges right where families share errors?",
     sections=("judges",),
+    quick="--seeds 1",
+    small={"N_ITEMS": 50, "FRESH": 100},
+    leaves_out=("alarms",),
 )
 
 FIRST_SEED, N_ITEMS, FRESH, TARGET = 12000, 300, 5000, 0.9

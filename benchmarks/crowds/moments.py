@@ -23,6 +23,8 @@ from crowdwise.trust.metrics import accuracy, confusion_error
 BENCHMARK = Benchmark(
     "Do moment starts save EM where the vote fails, and are confusion matrices recovered?",
     sections=("moments",),
+    quick="--seeds 1 --curve-seeds 1 --dry",
+    small={"ITEMS": (50,)},
 )
 
 METHODS = label_methods()

@@ -10,9 +10,9 @@ import numpy as np
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, provenance, put, table
-from crowdwise.data.gold import encode_gold
+from benchmarks.page import provenance, put, table
 from crowdwise.trust.crowd import covariance, groups, jaffe
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.metrics import accuracy, ece
@@ -103,8 +103,7 @@ def literal(votes: crowdwise.Annotations) -> list:
 
 
 def load(name: str) -> tuple[crowdwise.Annotations, np.ndarray]:
-    votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
-    return votes, encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
+    return labelled(name)
 
 
 def pruned_web(n_pruned: int = 158) -> str:

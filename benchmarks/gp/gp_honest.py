@@ -39,6 +39,8 @@ BENCHMARK = Benchmark(
     data=("features",),
     packages=("torch",),
     renders=("",),
+    quick="labelme",
+    small={"SEEDS": {"labelme": 1}, "NETWORKS": ("aggnet",)},
 )
 
 SEEDS = {

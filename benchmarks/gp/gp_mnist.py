@@ -37,6 +37,7 @@ BENCHMARK = Benchmark(
     data=("mnist",),
     packages=("torch",),
     renders=("--kept",),
+    quick="--seeds 1 --epochs 1 --sweep 10 --dry-run",
 )
 
 

@@ -25,6 +25,7 @@ from benchmarks.page import provenance, put, table
 BENCHMARK = Benchmark(
     "Is belief propagation better than mean field under a wrong prior and spammers?",
     sections=("belief propagation",),
+    quick="--seeds 1 --dry-run",
 )
 
 N_ITEMS, PER_ITEM, PER_ANNOTATOR = 1000, 3, 4

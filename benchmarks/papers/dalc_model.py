@@ -35,6 +35,7 @@ BENCHMARK = Benchmark(
     sections=("dalc model",),
     data=("labelme", "rte", "sentence_polarity"),
     packages=("torch",),
+    quick="labelme --seeds 1 --dry-run",
 )
 
 RECORDS = Records("dalc_model")

@@ -36,6 +36,7 @@ BENCHMARK = Benchmark(
     sections=("dalc table",),
     data=("mnist",),
     packages=("torch",),
+    quick="--scale 0.01 --seeds 1 --dry-run",
 )
 
 N_ITEMS, N_TRAITS = 50_000, 10

@@ -33,6 +33,7 @@ BENCHMARK = Benchmark(
     sections=("deep fraction",),
     data=("labelme", "cifar10n", "ner_mturk", "rte", "sentence_polarity"),
     packages=("torch",),
+    quick="--repeats 1 --dry-run",
 )
 
 FRACTIONS = (10, 25, 50, 75, 100)

@@ -39,6 +39,7 @@ BENCHMARK = Benchmark(
     sections=("deep robustness",),
     data=("mnist",),
     packages=("torch",),
+    quick="--seeds 1 --dry-run",
 )
 
 RUNS = KEPT / "deep_robustness.json"

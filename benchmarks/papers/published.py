@@ -8,10 +8,10 @@ from __future__ import annotations
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
-from benchmarks.page import SHARED, provenance, put, table
+from benchmarks.page import provenance, put, table
 from crowdwise.data.datasets import dawid_skene_1979
-from crowdwise.data.gold import encode_gold
 from crowdwise.trust.metrics import accuracy
 
 BENCHMARK = Benchmark(
@@ -71,8 +71,7 @@ FIGURES = [
 def main() -> None:
     rows = []
     for name, method, settings, printed, source in FIGURES:
-        votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
-        truth = encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
+        votes, truth = labelled(name)
         ours = accuracy(crowdwise.make(method, **settings).fit(votes).posterior_, truth)
         rows.append([name, method, f"{100 * ours:.2f}", f"{100 * printed:.2f}", f"{100 * (ours - printed):+.2f}", source])
     model = crowdwise.DawidSkene(smoothing=0, tol=1e-10, max_iter=2000).fit(dawid_skene_1979())

@@ -26,6 +26,7 @@ from benchmarks.page import provenance, put, table
 BENCHMARK = Benchmark(
     "Do a million edges fit in shards?",
     sections=("graph shards",),
+    small={"SIDE": 8, "GRIDS": 2},
 )
 
 SIDE, GRIDS, SHARDS, TOL = 71, 100, 8, 1e-4

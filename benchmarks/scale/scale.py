@@ -22,6 +22,7 @@ from crowdwise.estimator.registry import label_methods
 BENCHMARK = Benchmark(
     "What does every method need on a million votes?",
     sections=("scale",),
+    quick="--votes 1000 majority",
 )
 
 METHODS = label_methods()

@@ -45,6 +45,7 @@ BENCHMARK = Benchmark(
     "Does a fit on Ray survive killed actors, nodes and drivers?",
     sections=("scale faults",),
     packages=("ray",),
+    no_quick="starts and kills a cluster of three nodes, which takes a minute",
 )
 
 SECTION = "scale faults"

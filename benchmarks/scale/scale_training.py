@@ -30,6 +30,7 @@ BENCHMARK = Benchmark(
     "Do several processes train the same network, and how fast?",
     sections=("scale training",),
     packages=("torch", "ray"),
+    no_quick="starts three kinds of processes for every method, which takes minutes",
 )
 
 SECTION = "scale training"

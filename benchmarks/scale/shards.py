@@ -39,6 +39,8 @@ BENCHMARK = Benchmark(
     sections=("shards equal", "shards real", "shards overhead", "shards large", "shards cost"),
     data=("labelled",),
     packages=("ray", "psutil"),
+    quick="real",
+    small={"SETS": ("dog",)},
 )
 
 RUNS = KEPT / "shards.json"

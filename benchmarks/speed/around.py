@@ -25,6 +25,7 @@ from benchmarks.page import SHARED, provenance, table
 BENCHMARK = Benchmark(
     "How long do whole commands take?",
     data=("bluebird", "product", "web"),
+    quick="--repeats 1",
 )
 
 LARGE = (400_000, 5, 5_000, 5)

@@ -32,6 +32,7 @@ BENCHMARK = Benchmark(
     "How long does the default method take?",
     sections=("consensus speed",),
     data=("bluebird", "product"),
+    small={"TIMES": 1},
 )
 
 TIMES = 5

@@ -29,6 +29,8 @@ BENCHMARK = Benchmark(
     "What does a round of deepBP's inference cost?",
     sections=("deep speed",),
     packages=("torch",),
+    quick="--dry-run --most 100",
+    small={"TIMED": 1, "WARM": 1},
 )
 
 ROOT = Path(__file__).parents[2]

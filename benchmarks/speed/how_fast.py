@@ -19,6 +19,7 @@ BENCHMARK = Benchmark(
     "How fast and how large: commands, fits, slow methods, growth, memory?",
     sections=("commands", "fits", "slow", "growth", "memory"),
     data=("bluebird", "product", "web", "ner_mturk"),
+    quick="commands",
 )
 
 # Method, votes, classes and the seconds to aim at.

@@ -28,6 +28,8 @@ BENCHMARK = Benchmark(
     "How often do items have the same votes, and what does that save?",
     sections=("patterns",),
     data=("labelled", "dawid_skene_1979", "md_agreement"),
+    quick="dog",
+    small={"TURNS": 1},
 )
 
 METHODS = ("dawid-skene", "consensus")

@@ -26,6 +26,7 @@ from benchmarks.page import provenance, put, table
 BENCHMARK = Benchmark(
     "How long do ten million votes take Dawid and Skene's model, and how much memory?",
     sections=("speed",),
+    small={"ITEMS": 200, "ANNOTATORS": 10},
 )
 
 ITEMS, ANNOTATORS, VOTES = 1_000_000, 3500, 10

@@ -36,6 +36,7 @@ from crowdwise.methods.online import scheme as online
 BENCHMARK = Benchmark(
     "Does the stopping rule end fits where they were going?",
     data=("labelled", "dawid_skene_1979", "md_agreement"),
+    quick="dog --methods dawid-skene",
 )
 
 # Votes of classes, by size; other folders hold numbers, tags, pairs without annotators, or counts.

@@ -29,6 +29,7 @@ from benchmarks.page import provenance, put, table
 BENCHMARK = Benchmark(
     "How long do a thousand questions about a million items take?",
     sections=("suggest speed",),
+    quick="--items 300 --annotators 20 --budget 5 --policies information",
 )
 
 ITEMS, ANNOTATORS, BUDGET = 1_000_000, 10_000, 1000

@@ -31,6 +31,7 @@ BENCHMARK = Benchmark(
     "How do six libraries do as votes grow to a million?",
     sections=("neighbours",),
     packages=("crowdkit", "cleanlab", "skactiveml", "snorkel", "peerannot", "psutil"),
+    quick="--votes 1000",
 )
 
 MEMORY = 16 * 2**30

@@ -29,6 +29,7 @@ BENCHMARK = Benchmark(
     "Is crowdwise as fast as crowd-kit and cleanlab, with the same labels?",
     sections=("versus",),
     packages=("crowdkit", "cleanlab", "psutil"),
+    quick="--votes 1000",
 )
 
 LIMIT = 120.0

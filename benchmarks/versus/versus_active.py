@@ -45,6 +45,7 @@ BENCHMARK = Benchmark(
     sections=("versus active",),
     data=("labelme", "rte"),
     packages=("torch", "skactiveml", "cleanlab"),
+    quick="--seeds 1 --dry-run",
 )
 
 RUNS = KEPT / "versus_active.json"

@@ -39,6 +39,7 @@ BENCHMARK = Benchmark(
     "How long does an epoch take beside GPyTorch and GPflow?",
     sections=("gp versus",),
     packages=("torch", "gpytorch", "gpflow"),
+    quick="--items 200 --rounds 1 --until 2 --inducing 10 --dry-run",
 )
 
 K, BATCH, ANNOTATORS, VOTES, TESTED = 15, 500, 50, 3, 4000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["read_tables", "results_of"]
+__all__ = ["Table", "anchor", "read_tables", "results_of", "tables_of"]
 
 PAGES = Path(__file__).parents[1] / "evidence"
 # Rooms in the order in which a method's figures are shown.
@@ -156,8 +156,12 @@ def _names(cell: str, name: str) -> bool:
 
 def _link(table: Table) -> str:
     """To the heading, where MkDocs puts it; a wrong guess would be a broken link, which its build refuses."""
-    anchor = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", table.heading).strip().lower())
-    return f"[{table.heading}](../evidence/{table.page}.md#{anchor})"
+    return f"[{table.heading}](../evidence/{table.page}.md#{anchor(table.heading)})"
+
+
+def anchor(heading: str) -> str:
+    """What MkDocs calls a heading in links."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
 
 
 def _keys(table: Table) -> tuple[str, ...]:
@@ -178,10 +182,11 @@ def _sentences(note: str) -> str:
 @cache
 def read_tables() -> tuple[Table, ...]:
     """Every table of the rooms, in their order."""
-    return tuple(table for room in ROOMS if (PAGES / f"{room}.md").exists() for table in _tables_of(PAGES / f"{room}.md"))
+    return tuple(table for room in ROOMS if (PAGES / f"{room}.md").exists() for table in tables_of(PAGES / f"{room}.md"))
 
 
-def _tables_of(path: Path) -> list[Table]:
+def tables_of(path: Path) -> list[Table]:
+    """Every table of a page."""
     found: list[Table] = []
     heading = marker = label = note = ""
     block: list[str] = []
