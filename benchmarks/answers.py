@@ -123,7 +123,7 @@ def without_data() -> str:
     rows = [[room, ", ".join(names)] for room, names in rooms.items()]
     return (
         f"{number} of {len(found)} benchmarks simulate all their data or take those of scikit-learn; in brackets, the packages "
-        "that they need beyond the library. All the others run with `--quick` on small simulated sets.\n\n"
+        "that they need beyond the library. With `--quick`, the others run on small simulated sets.\n\n"
         + table(["room", "benchmarks without data"], rows).replace("---:", "---")
     )
 

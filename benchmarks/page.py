@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import records as kept
 from benchmarks.places import DOCS, EVIDENCE, HOW_FAST, IMAGES, QUICK, SHARED
-from benchmarks.provenance import code, day_of, machine
+from benchmarks.provenance import changed_on, code, day_of, machine
 
 __all__ = ["HOW_FAST", "IMAGES", "SHARED", "block", "interval", "page_of", "provenance", "put", "table"]
 
@@ -74,8 +74,12 @@ def provenance(command: str, records: kept.Records | None = None) -> str:
     days = sorted({line.get("day") or day_of(line["code"]) for line in lines} - {""})
     codes = ", ".join(dict.fromkeys(line["code"] for line in lines))
     machines = "; or ".join(dict.fromkeys(line["machine"] for line in lines if "machine" in line))
-    when = f"on {days[0]}" + (f" to {days[-1]}" if days[-1] != days[0] else "") if days else "at an unknown time"
-    return f"Measured {when} by `{command}` at {codes}" + (f" ({machines})" if machines else "") + ".\n"
+    if days:
+        when = days[0] + (f" to {days[-1]}" if days[-1] != days[0] else "")
+    else:
+        # Commits that this history does not have: no later than the file of records was last changed.
+        when = f"{changed_on(records.path)} or before"
+    return f"Measured on {when} by `{command}` at {codes}" + (f" ({machines})" if machines else "") + ".\n"
 
 
 def interval(values: list[float], scale: float, digits: int) -> str:

@@ -68,6 +68,11 @@ def day_of(commit: str) -> str:
     return git("show", "-s", "--format=%cs", commit.rstrip("+")).stdout.strip()
 
 
+def changed_on(path: Path) -> str:
+    """The day on which a file was last committed; empty where it never was."""
+    return git("log", "-1", "--format=%cs", "--", str(path)).stdout.strip()
+
+
 def measured_in(text: str) -> list[tuple[str, str]]:
     """Days and, where they are named, commits of the lines "Measured on ..." of a text."""
-    return re.findall(r"Measured on (\d{4}-\d\d-\d\d)(?: to [\d-]+)? by `[^`]*`(?: at ([0-9a-f]{7,}\+?))?", text)
+    return re.findall(r"Measured on (\d{4}-\d\d-\d\d)(?: to [\d-]+| or before)? by `[^`]*`(?: at ([0-9a-f]{7,}\+?))?", text)

@@ -94,6 +94,7 @@ def runs_of(methods: tuple[str, ...], measure: Callable[[str, FeatureSet], dict[
                 continue
             key = json.dumps([name, method, 0, *how])
             if key not in kept:
+                KEPT.refuse_to_measure(key)
                 data = SETS[name](0) if data is None else data
                 kept[key] = measure(method, data)
                 KEPT.add(key, kept[key])
@@ -187,5 +188,5 @@ def main() -> None:
         "\n\nNew rows with votes: a fifth of the rows, of which the classifier saw neither features nor votes. The exponent "
         f"that would be best for them is {best_of_new:.2f}.\n\n"
     )
-    text = provenance("python -m benchmarks run classifier_experience") + "\n" + exponents(found)
+    text = provenance("python -m benchmarks run classifier_experience", KEPT) + "\n" + exponents(found)
     put("classifier experience", text + about + worth(found, without) + more + on_new_rows(new))

@@ -269,7 +269,7 @@ def report(runs: dict[str, Any], names: list[str], seeds: int) -> None:
     head += ["certified", "certificate true", "checks"]
     below, above = spreads(runs)
     parts = [spreads(runs, name) for name in SETS]
-    text = provenance("python -m benchmarks run stop_truth") + "\n"
+    text = provenance("python -m benchmarks run stop_truth", KEPT) + "\n"
     ended = [one for one in stops if one["reached"]]
     text += (
         f"Shares in percent. Campaigns of up to {ITEMS} items with {METHOD} and {POLICY}; targets "

@@ -76,6 +76,7 @@ def runs_of(name: str) -> dict[str, list[dict[str, object]]]:
         for label, method, settings in entries:
             key = json.dumps([name, label, seed])
             if key not in kept:
+                KEPT.refuse_to_measure(key)
                 kept[key] = run(method, settings, data, seed)
                 KEPT.add(key, kept[key])
                 print(
@@ -115,5 +116,5 @@ def main() -> None:
     header += ["best labels alone", "processor s"]
     put(
         "auto classifier",
-        provenance(" ".join(["python -m benchmarks run auto_classifier", *names])) + text + table(header, rows),
+        provenance(" ".join(["python -m benchmarks run auto_classifier", *names]), KEPT) + text + table(header, rows),
     )

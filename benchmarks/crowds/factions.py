@@ -74,7 +74,7 @@ def main() -> None:
         part = TABLES[name](given.method, measured(given.method, given.seeds, given.workers, cells))
         print(part, flush=True)
         command = f"python -m benchmarks run factions {name} --method {given.method} --seeds {given.seeds}"
-        put(f"factions, {name}", f"{provenance(command)}\n{part}")
+        put(f"factions, {name}", f"{provenance(command, KEPT)}\n{part}")
 
 
 def load(name: str) -> tuple[Annotations, np.ndarray, np.ndarray]:
@@ -178,6 +178,8 @@ def measured(method: str, seeds: int, workers: int, cells: list[Cell]) -> Runs:
     keys = {cell: [f"{method} {cell[0]} {cell[1]} {cell[2]} {FIRST_SEED + s}" for s in range(seeds)] for cell in cells}
     kept = KEPT.read()
     missing = [key for of_seed in zip(*keys.values(), strict=True) for key in reversed(of_seed) if key not in kept]
+    for key in missing:
+        KEPT.refuse_to_measure(key)
     with ProcessPoolExecutor(workers, get_context("spawn"), ignore_warnings) as pool:
         for key, run in zip(missing, pool.map(run_of, missing), strict=True):
             KEPT.add(key, run)

@@ -31,6 +31,7 @@ BENCHMARK = Benchmark(
     "How do methods hold as groups, colluders and spammers grow?",
     sections=("group sweeps",),
     quick="--seeds 1 --crowds 1",
+    small={"DEPENDENT": {}},
     leaves_out=("groups", "colluding", "spamming"),
 )
 

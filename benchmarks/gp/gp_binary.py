@@ -197,7 +197,7 @@ def text_of(names: list[str], sizes: list[int], seeds: list[int], scale: float) 
     asked = "" if tuple(sizes) == SIZES else f" --sizes {' '.join(map(str, sizes))}"
     return (
         "### Two classes, more and more items\n\n"
-        + provenance(f"python -m benchmarks run gp_binary{asked}")
+        + provenance(f"python -m benchmarks run gp_binary{asked}", RUNS)
         + f'\n"Other" or not, on the first N of {round(scale * gravity_spy.N_ITEMS):,} items made up like Gravity Spy\'s, and '
         f"{gravity_spy.N_TEST:,} test items. AUC, accuracy and the mean probability of the true class (the paper's likelihood, "
         "an improper score) in percent. svgpcr: 50 inducing points, batches of 500, every column standardised; all else is "

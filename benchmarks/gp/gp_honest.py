@@ -143,6 +143,7 @@ def main() -> None:
             for entry in (LABELS, *PROCESSES, *NETWORKS):
                 key = json.dumps([name, entry, PROCESSES.get(entry, {}), seed])
                 if key not in kept:
+                    KEPT.refuse_to_measure(key)
                     kept[key] = run(entry, data, seed)
                     KEPT.add(key, kept[key])
                     print(name, seed, entry, {mark: round(value, 3) for mark, value in kept[key].items()}, flush=True)
@@ -159,4 +160,4 @@ def main() -> None:
         about = f"\n**{name}**: {len(data.X):,} training items, {len(data.X_test):,} test items, {SEEDS[name]} seeds.\n"
         first, *others = MARKS
         head = ["method", first, "of the best network's", *others, "processor s"]
-        put(f"gp honest {name}", provenance("python -m benchmarks run gp_honest") + about + "\n" + table(head, rows))
+        put(f"gp honest {name}", provenance("python -m benchmarks run gp_honest", KEPT) + about + "\n" + table(head, rows))

@@ -72,7 +72,7 @@ def main() -> None:
     if not given.kept:
         study.measure(runs)
     code = ", ".join(records.codes([study.key(*each) for each in runs]))
-    text = provenance("python -m benchmarks run gp_mnist") + f"Code of the runs: {code}.\n"
+    text = provenance("python -m benchmarks run gp_mnist", records) + f"Code of the runs: {code}.\n"
     text += about(study, given.seeds) + tables(study, given.seeds)
     folder = given.pictures or (None if given.dry_run else IMAGES)
     if folder:

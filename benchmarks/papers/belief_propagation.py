@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 
@@ -91,9 +93,11 @@ def main() -> None:
     options.add_argument("--dry-run", action="store_true", help="print the table, do not write it into the page")
     given = options.parse_args()
     rows = []
-    with ProcessPoolExecutor(given.workers) as pool:
+    # One process needs no pool, which would load everything again.
+    several = ProcessPoolExecutor(given.workers, get_context("spawn")) if given.workers > 1 else nullcontext()
+    with several as pool:
         for setting in SETTINGS:
-            found = np.array(list(pool.map(partial(accuracies, setting=setting), range(given.seeds))))
+            found = np.array(list((pool.map if pool else map)(partial(accuracies, setting=setting), range(given.seeds))))
             gain = found[:, METHODS.index("belief-propagation")] - found[:, METHODS.index("mean-field")]
             half = 2.576 * gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else float("nan")
             rows.append([setting[0], *(interval(column) for column in found.T), f"{100 * gain.mean():+.1f} ± {100 * half:.1f}"])

@@ -29,7 +29,7 @@ from benchmarks.page import table
 
 BENCHMARK = Benchmark(
     "How long do fits take and what do they need, by size and method?",
-    quick="round --votes 10000",
+    quick="round --votes 300000",
 )
 
 PER_ITEM, PER_ANNOTATOR = 10, 3000
