@@ -37,6 +37,13 @@ BENCHMARK = Benchmark(
     data=("mnist",),
     packages=("torch",),
     quick="--scale 0.01 --seeds 1 --dry-run",
+    small={
+        "SETTINGS": {"epochs": 1, "validation": 0.0},
+        "SOURCES": ("queries",),
+        "SIZES": ((0.01, 500),),
+        "VOTES_ALONE": ("majority",),
+        "DALC": {"dalc": {}},
+    },
 )
 
 N_ITEMS, N_TRAITS = 50_000, 10

@@ -34,6 +34,11 @@ BENCHMARK = Benchmark(
     data=("labelme", "cifar10n", "ner_mturk", "rte", "sentence_polarity"),
     packages=("torch",),
     quick="--repeats 1 --dry-run",
+    small={
+        "TASKS": {"labelme: coast": ["labelme", [5], 1000]},
+        "METHODS": {"majority": {}, "bayes-gc": {}, "raykar": {}, "bayes-dgc": {"epochs": 1}},
+        "LABEL_ONLY": ("majority", "bayes-gc"),
+    },
 )
 
 FRACTIONS = (10, 25, 50, 75, 100)

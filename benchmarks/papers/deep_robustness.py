@@ -40,6 +40,7 @@ BENCHMARK = Benchmark(
     data=("mnist",),
     packages=("torch",),
     quick="--seeds 1 --dry-run",
+    small={"N_TRAIN": 12, "N_ANNOTATORS": 9, "N_TEST": 8, "NETWORK": {"epochs": 1}, "FEATURE_SEEDS": 1},
 )
 
 RUNS = KEPT / "deep_robustness.json"

@@ -29,7 +29,7 @@ from benchmarks.page import table
 
 BENCHMARK = Benchmark(
     "How long do fits take and what do they need, by size and method?",
-    quick="round --votes 300000",
+    quick="round --votes 20000",
 )
 
 PER_ITEM, PER_ANNOTATOR = 10, 3000
@@ -90,7 +90,7 @@ def rounds(n_votes: int, n_classes: int) -> list[list[str]]:
     return [
         ["a round: infer, count, add up", f"{own[0] * scale:.1f}", f"{own[1] * scale:.1f}"],
         ["scipy.sparse: the two products alone", f"{theirs[0] * scale:.1f}", f"{theirs[1] * scale:.1f}"],
-        ["ratio", f"{own[0] / theirs[0]:.2f}", f"{own[1] / theirs[1]:.2f}"],
+        ["ratio", *(f"{a / b:.2f}" if b else "-" for a, b in zip(own, theirs, strict=True))],
     ]
 
 

@@ -19,9 +19,11 @@ BENCHMARK = Benchmark(
     "How fast and how large: commands, fits, slow methods, growth, memory?",
     sections=("commands", "fits", "slow", "growth", "memory"),
     data=("bluebird", "product", "web", "ner_mturk"),
-    quick="commands",
+    quick="fits",
+    small={"ROUND": 20000, "FITS": [["dawid-skene", 1000, 5, None]]},
 )
 
+ROUND = 10**7
 # Method, votes, classes and the seconds to aim at.
 FITS = (
     ("dawid-skene", 10**6, 10, None),
@@ -44,7 +46,7 @@ def fitted() -> str:
         cells = [f"{got['clock']:.1f}", f"{got['seconds']:.1f}", f"{got['rounds']:.0f}"] if got else ["not finished", "", ""]
         rows.append([method, f"{n_votes:,}", str(n_classes), *cells, "" if aim is None else str(aim)])
         print(rows[-1], file=sys.stderr, flush=True)
-    beside = table(["10,000,000 votes, K = 5; ns per vote", "clock", "processor"], fits.rounds(10**7, 5))
+    beside = table([f"{ROUND:,} votes, K = 5; ns per vote", "clock", "processor"], fits.rounds(ROUND, 5))
     return "\n".join([beside, "", table(["fit", "votes", "K", "seconds", "processor s", "rounds", "aim"], rows)])
 
 
