@@ -87,20 +87,20 @@ lowest: .venv-nox/.installed ## Run the fast tests, without torch and Ray, with 
 	@$(ALL_PYTHONS) .venv-nox/bin/nox --session lowest $(if $(VERSION),--force-python $(VERSION)) -- -n $(JOBS) --dist worksteal
 
 bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit, cleanlab and choix, in an environment of their own
-	@$(BENCH_PYTHON) benchmarks/versus.py
-	@$(BENCH_PYTHON) benchmarks/versus_ranking.py
+	@$(BENCH_PYTHON) -m benchmarks run versus
+	@$(BENCH_PYTHON) -m benchmarks run versus_ranking
 
 bench-neighbours: .venv-bench-neighbours/.installed ## Compare with six libraries by size, in an environment of their own (minutes)
-	@.venv-bench-neighbours/bin/python benchmarks/neighbours.py
+	@.venv-bench-neighbours/bin/python -m benchmarks run neighbours
 
 bench-learn: .venv-bench-learn/.installed ## Compare the crowd layer with crowd-kit's and scikit-activeml's, in an environment of their own
-	@.venv-bench-learn/bin/python benchmarks/versus_learn.py
+	@.venv-bench-learn/bin/python -m benchmarks run versus_learn
 
 bench-active: .venv-bench-learn/.installed ## Compare policies with scikit-activeml's and cleanlab's, in an environment of their own
-	@.venv-bench-learn/bin/python benchmarks/versus_active.py
+	@.venv-bench-learn/bin/python -m benchmarks run versus_active
 
 bench-gp: .venv-bench-gp/.installed ## Compare an epoch of the Gaussian processes with GPyTorch's and GPflow's, in an environment of their own
-	@.venv-bench-gp/bin/python benchmarks/versus_gp.py
+	@.venv-bench-gp/bin/python -m benchmarks run versus_gp
 
 clean: ## Delete everything these targets made
 	rm -rf .cache .nox .venv .venv-nox .venv-demo .venv-bench .venv-bench-neighbours .venv-bench-learn .venv-bench-gp demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage

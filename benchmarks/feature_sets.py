@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from page import SHARED
 
 import crowdwise
+from benchmarks.page import SHARED
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 
@@ -83,7 +83,7 @@ def ner_mturk(seed: int) -> FeatureSet:
     hashed = FeatureHasher(2**16, input_type="string", alternate_sign=False).transform(described)
 
     def rows(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        svd = TruncatedSVD(200, random_state=0).fit(hashed[train])
+        svd = TruncatedSVD(min(200, len(train) - 1), random_state=0).fit(hashed[train])
         return svd.transform(hashed[train]).astype(np.float32), svd.transform(hashed[test]).astype(np.float32)
 
     return _split("ner_mturk", seed, rows)
@@ -125,7 +125,8 @@ def _text(train: list[str], test: list[str], width: int = 300) -> tuple[np.ndarr
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     words = TfidfVectorizer(min_df=2, ngram_range=(1, 2), sublinear_tf=True).fit(train)
-    svd = TruncatedSVD(width, random_state=0).fit(words.transform(train))
+    # Few words have no more directions than that.
+    svd = TruncatedSVD(min(width, len(words.vocabulary_) - 1), random_state=0).fit(words.transform(train))
     return tuple(svd.transform(words.transform(part)).astype(np.float32) for part in (train, test))
 
 

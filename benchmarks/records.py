@@ -1,41 +1,74 @@
 """Runs that were measured, one line each in benchmarks/records/NAME.jsonl, so that later commands need not repeat them.
 
-A line holds the key (what was run, with which settings), the result, and the code that it came from: the commit, with a plus
-where library or scripts had changes, or the version of the package where there is no git. Of lines with the same key the last
-one counts. A command that was interrupted while it wrote leaves half a line: it is skipped, and its run measured again.
+A line holds the key (what was run, with which settings), the result, the day, the machine with its versions, and the code that
+the run came from: the commit, with a plus where library or scripts had changes, or the version of the package where there is
+no git. Of lines with the same key the last one counts. A command that was interrupted while it wrote leaves half a line: it is
+skipped, and its run measured again.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
-from importlib.metadata import version
+from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "records"
+from benchmarks.places import KEPT, RECORDS
+from benchmarks.provenance import code, machine
+
+__all__ = ["KEPT", "NotMeasuredError", "Records", "rounded"]
+
 DIGITS = 6
+# While pages are rendered from records, nothing may be measured.
+RENDERING = False
+
+
+class NotMeasuredError(Exception):
+    """A page needs a run that has no record."""
 
 
 class Records:
     """The runs of one benchmark, in a file that only grows."""
 
-    def __init__(self, name: str, folder: Path = FOLDER) -> None:
+    def __init__(self, name: str, folder: Path = RECORDS) -> None:
         self.path = folder / f"{name}.jsonl"
+        self._used: dict[str, None] = {}
 
     def read(self) -> dict[str, Any]:
         """Key -> result."""
-        return {line["key"]: line["result"] for line in self._lines()}
+        return {line["key"]: line["result"] for line in self.lines()}
 
     def codes(self, keys: list[str]) -> list[str]:
         """The codes that the runs with these keys came from, in the order of the file."""
-        of = {line["key"]: line["code"] for line in self._lines() if line["key"] in set(keys)}
+        of = {line["key"]: line["code"] for line in self.lines() if line["key"] in set(keys)}
         return list(dict.fromkeys(of.values()))
+
+    def once(self, key: str, measure: Callable[[], Any]) -> Any:
+        """The result of a run: from its record, or measured now and recorded."""
+        self._used[key] = None
+        kept = self.read()
+        if key not in kept:
+            self.refuse_to_measure(key)
+            self.add(key, measure())
+            kept = self.read()
+        return kept[key]
+
+    def refuse_to_measure(self, key: str) -> None:
+        """Stop here while pages are rendered: before a run, not after it."""
+        if RENDERING:
+            raise NotMeasuredError(f"{self.path.stem} {key}")
+
+    def used(self) -> list[dict[str, Any]]:
+        """The lines that `once` has handed out; all lines where it was never asked."""
+        last = {line["key"]: line for line in self.lines()}
+        return [last[key] for key in self._used if key in last] if self._used else list(last.values())
 
     def add(self, key: str, result: Any) -> None:
         """Append a run."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"key": key, "result": rounded(result), "code": code()}) + "\n"
+        made = {"key": key, "result": rounded(result), "code": code(), "day": str(date.today()), "machine": machine()}
+        line = json.dumps(made) + "\n"
         with self.path.open("ab+") as file:
             if file.tell():
                 file.seek(-1, 2)
@@ -43,7 +76,8 @@ class Records:
                 line = line if file.read(1) == b"\n" else "\n" + line
             file.write(line.encode())
 
-    def _lines(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[dict[str, Any]]:
+        """All lines, as they were written."""
         if not self.path.exists():
             return []
         found = []
@@ -62,19 +96,3 @@ def rounded(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [rounded(one) for one in value]
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
-
-
-def code() -> str:
-    """The commit of the working tree, or the version of the package."""
-
-    def git(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", *words], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
-
-    try:
-        commit = git("rev-parse", "--short", "HEAD")
-        changed = git("diff", "--quiet", "HEAD", "--", "src", "benchmarks/*.py").returncode
-    except OSError:
-        return version("crowdwise")
-    if commit.returncode:
-        return version("crowdwise")
-    return commit.stdout.strip() + ("+" if changed else "")

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -106,25 +105,12 @@ def shared_data() -> Path:
     return path
 
 
-CROWDS = Path(__file__).parents[1] / "benchmarks" / "dependent_crowds.py"
-
-
-def loaded(name: str, path: Path) -> Iterator[ModuleType]:
-    """A module from its file, for as long as the fixture lasts."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[name]
-
-
 @pytest.fixture(scope="module")
-def crowds() -> Iterator[Any]:
+def crowds() -> Any:
     """Simulated crowds of the benchmarks."""
-    yield from loaded("dependent_crowds", CROWDS)
+    from benchmarks.crowds import dependent_crowds
+
+    return dependent_crowds
 
 
 @pytest.fixture(scope="module")
@@ -133,4 +119,11 @@ def prototype(shared_data: Path) -> Iterator[Any]:
     path = shared_data.parent / "methods" / "dependence_prototype.py"
     if not path.is_file():
         pytest.skip(f"no prototype to compare with at {path}")
-    yield from loaded("dependence_prototype", path)
+    spec = importlib.util.spec_from_file_location("dependence_prototype", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]

@@ -1,4 +1,4 @@
-"""What docs/benchmarks.md has measured of one method, cut out of its tables, so that no figure is copied by hand."""
+"""What the pages of docs/evidence have measured of one method, cut out of their tables: no figure is copied by hand."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["read_tables", "results_of"]
+__all__ = ["Table", "anchor", "read_tables", "results_of", "tables_of"]
 
-PAGE = Path(__file__).parents[1] / "benchmarks.md"
+PAGES = Path(__file__).parents[1] / "evidence"
+# Rooms in the order in which a method's figures are shown.
+ROOMS = (
+    "accuracy", "calibration", "classifiers", "gp", "campaigns", "crowds", "papers", "speed", "versus", "scale",
+)  # fmt: skip
 # Sections of real data, as their markers name them, and for whom alone they speak where others are only beside it.
 REAL = {
     "real data": (),
@@ -48,8 +52,9 @@ DROPPED = ("collapsed", "seconds", "ms", "processor s", "operations")
 
 @dataclass(frozen=True)
 class Table:
-    """One table with the heading it stands under, the marker around it and the paragraph above it, which says what it shows."""
+    """One table with its page, the heading it stands under, its marker, and the paragraph above it, which explains it."""
 
+    page: str
     heading: str
     marker: str
     label: str
@@ -75,8 +80,8 @@ def results_of(name: str) -> str:
     tables = [table for table in read_tables() if table.mentions(name)]
     real = [table for table in tables if _is_real(table, name)]
     parts = [part for group in _groups(real, name) for part in _shown(group, name)]
-    elsewhere = dict.fromkeys(table.heading for table in tables if table.heading not in {shown.heading for shown in real})
-    links = ", ".join(f"[{heading}](../benchmarks.md#{_anchor(heading)})" for heading in elsewhere)
+    elsewhere = dict.fromkeys(_link(table) for table in tables if table.heading not in {shown.heading for shown in real})
+    links = ", ".join(elsewhere)
     if not parts:
         parts = ["No real set has been measured with this method."]
     if links:
@@ -105,7 +110,6 @@ def _groups(tables: list[Table], name: str) -> Iterator[list[Table]]:
 
 def _shown(group: list[Table], name: str) -> list[str]:
     first = group[0]
-    link = f"[{first.heading}](../benchmarks.md#{_anchor(first.heading)})"
     if first.is_about(name):
         header, rows = list(first.header), [list(row) for row in first.rows]
     elif name in first.header:
@@ -116,7 +120,7 @@ def _shown(group: list[Table], name: str) -> list[str]:
     lines = ["| " + " | ".join(row[place] for place in keep) + " |" for row in (header, *rows)]
     lines.insert(1, "|---" + "|---:" * (len(keep) - 1) + "|")
     said = f" {_sentences(first.note)}" if len(group) == 1 else ""
-    return [f"From {link}.{said}", "\n".join(lines)]
+    return [f"From {_link(first)}.{said}", "\n".join(lines)]
 
 
 def _by_column(group: list[Table], name: str) -> tuple[list[str], list[list[str]]]:
@@ -150,8 +154,13 @@ def _names(cell: str, name: str) -> bool:
     return cell == name or cell.startswith(f"{name}, ") or cell.endswith(f", {name}")
 
 
-def _anchor(heading: str) -> str:
-    """Where MkDocs puts a heading; a wrong guess would be a broken link, which its build refuses."""
+def _link(table: Table) -> str:
+    """To the heading, where MkDocs puts it; a wrong guess would be a broken link, which its build refuses."""
+    return f"[{table.heading}](../evidence/{table.page}.md#{anchor(table.heading)})"
+
+
+def anchor(heading: str) -> str:
+    """What MkDocs calls a heading in links."""
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
 
 
@@ -172,17 +181,22 @@ def _sentences(note: str) -> str:
 
 @cache
 def read_tables() -> tuple[Table, ...]:
-    """Every table of the page, in its order."""
+    """Every table of the rooms, in their order."""
+    return tuple(table for room in ROOMS if (PAGES / f"{room}.md").exists() for table in tables_of(PAGES / f"{room}.md"))
+
+
+def tables_of(path: Path) -> list[Table]:
+    """Every table of a page."""
     found: list[Table] = []
     heading = marker = label = note = ""
     block: list[str] = []
-    for line in [*PAGE.read_text(encoding="utf-8").splitlines(), ""]:
+    for line in [*path.read_text(encoding="utf-8").splitlines(), ""]:
         if line.startswith("|"):
             block.append(line)
             continue
         if len(block) > 2:
             header, _, *rows = (tuple(cell.strip(" `") for cell in row.strip().strip("|").split("|")) for row in block)
-            found.append(Table(heading, marker, label, note, header, tuple(rows)))
+            found.append(Table(path.stem, heading, marker, label, note, header, tuple(rows)))
             note = ""
         block = []
         if title := re.match(r"#{2,} (.*)", line):
@@ -195,4 +209,4 @@ def read_tables() -> tuple[Table, ...]:
             label = bold[1]
         if line and not line.startswith(("Measured on", "<!--", "#", "![")):
             note = line
-    return tuple(found)
+    return found

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import pytest
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture
 def gp_binary(monkeypatch, tmp_path):
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    module = importlib.import_module("gp_binary")
-    monkeypatch.setattr(module, "RUNS", module.Records("gp_binary", tmp_path))
-    yield module
-    for name in {"gp_binary", "gravity_spy", "page", "records"} - before:
-        del sys.modules[name]
+    from benchmarks.gp import gp_binary
+
+    monkeypatch.setattr(gp_binary, "RUNS", gp_binary.Records("gp_binary", tmp_path))
+    return gp_binary
 
 
 def test_a_stopped_method_is_not_tried_on_more_items_and_an_interrupted_command_goes_on(gp_binary, monkeypatch):

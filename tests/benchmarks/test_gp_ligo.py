@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-OWN = ("gp_ligo", "gp_ligo_run", "gp_ligo_tables", "gp_ligo_pictures", "gp_curve", "gravity_spy", "page", "records")
-
 
 @pytest.fixture(scope="module")
 def modules():
-    before = set(sys.modules)
-    sys.path.insert(0, str(BENCHMARKS))
-    yield SimpleNamespace(**{name: importlib.import_module(name) for name in OWN})
-    sys.path.remove(str(BENCHMARKS))
-    for name in set(OWN) - before:
-        del sys.modules[name]
+    from benchmarks import page, records
+    from benchmarks.gp import gp_curve, gp_ligo, gp_ligo_pictures, gp_ligo_run, gp_ligo_tables, gravity_spy
+
+    own = (gp_curve, gp_ligo, gp_ligo_pictures, gp_ligo_run, gp_ligo_tables, gravity_spy, page, records)
+    return SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in own})
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +59,8 @@ def test_what_is_kept_is_not_run_again_and_tables_count_it(modules, tmp_path, mo
         return SimpleNamespace(returncode=0, stdout=json.dumps(result(seed, nll)))
 
     monkeypatch.setattr(gp_ligo.subprocess, "run", pretend)
-    monkeypatch.setattr(modules.records, "code", lambda: "abc")
+    for module in (modules.records, modules.page):
+        monkeypatch.setattr(module, "code", lambda: "abc")
     runs = gp_ligo.wanted(study, ["svgpcr M=50", "svgpcr-nf L=2 M=50"], [0, 1])
     gp_ligo.measure(study, runs)
     gp_ligo.measure(study, runs)

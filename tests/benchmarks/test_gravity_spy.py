@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-FILE = Path(__file__).parents[2] / "benchmarks" / "gravity_spy.py"
 
 
 @pytest.fixture(scope="module")
 def gravity_spy():
-    spec = importlib.util.spec_from_file_location("gravity_spy", FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gravity_spy"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["gravity_spy"]
+    from benchmarks.gp import gravity_spy
+
+    return gravity_spy
 
 
 @pytest.fixture(scope="module")

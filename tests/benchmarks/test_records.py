@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parents[2] / "benchmarks" / "records.py"
-
-
-def module_of(file: Path):
-    spec = importlib.util.spec_from_file_location("records_under_test", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from benchmarks import provenance, records
 
 
 @pytest.fixture
 def kept(tmp_path):
-    return module_of(FILE).Records("some", tmp_path / "records")
+    return records.Records("some", tmp_path / "records")
 
 
 def test_a_run_is_a_line_and_the_last_of_a_key_counts(kept):
@@ -51,26 +42,26 @@ def test_floats_have_six_digits_however_deep(kept):
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_a_record_names_the_commit_or_else_the_version(tmp_path):
+def test_a_record_names_the_commit_or_else_the_version(tmp_path, monkeypatch):
     from importlib.metadata import version
 
-    folder = tmp_path / "copy" / "benchmarks"
-    folder.mkdir(parents=True)
-    shutil.copy(FILE, folder)
-    module = module_of(folder / FILE.name)
+    script = tmp_path / "copy" / "benchmarks" / "room" / "some.py"
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    monkeypatch.setattr(provenance, "ROOT", tmp_path / "copy")
 
     def git(*words: str) -> str:
         who = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
-        return subprocess.run(["git", *who, *words], cwd=folder.parent, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(["git", *who, *words], cwd=provenance.ROOT, check=True, capture_output=True, text=True).stdout
 
-    kept = module.Records("some", folder / "records")
+    kept = records.Records("some", tmp_path / "records")
     kept.add("a", 1)
     git("init", "-q")
-    git("add", "benchmarks/records.py")
+    git("add", "benchmarks/room/some.py")
     git("commit", "-q", "-m", "first")
-    commit = git("rev-parse", "--short", "HEAD").strip()
+    commit = git("rev-parse", "--short=8", "HEAD").strip()
     kept.add("b", 2)
-    (folder / FILE.name).write_text(FILE.read_text() + "\n")
+    script.write_text("changed = True\n")
     kept.add("c", 3)
     codes = [json.loads(line)["code"] for line in kept.path.read_text().splitlines()]
     assert codes == [version("crowdwise"), commit, commit + "+"]

@@ -51,9 +51,10 @@ PAGE = """\
 
 @pytest.fixture(autouse=True)
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    path = tmp_path / "benchmarks.md"
-    path.write_text(PAGE)
-    monkeypatch.setattr(measured, "PAGE", path)
+    real, speed = PAGE.split("## Speed")
+    (tmp_path / "accuracy.md").write_text(real)
+    (tmp_path / "speed.md").write_text(f"# Speed\n\n## Speed{speed}")
+    monkeypatch.setattr(measured, "PAGES", tmp_path)
     monkeypatch.setitem(measured.REAL, "learn cats", ())
     measured.read_tables.cache_clear()
     yield
@@ -62,7 +63,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_columns_of_a_method_are_joined_by_set_with_majority_beside_them() -> None:
     shown = measured.results_of("glad").splitlines()
-    assert shown[0] == "From [Accuracy on real data](../benchmarks.md#accuracy-on-real-data)."
+    assert shown[0] == "From [Accuracy on real data](../evidence/accuracy.md#accuracy-on-real-data)."
     assert shown[2] == "| set | glad: accuracy in percent | glad: log-loss | majority: accuracy in percent |"
     assert shown[4:] == ["| cats | **80.0** | 0.8 | 70.0 |", "| dogs | 61.0 | 0.2 | 60.0 |"]
 
@@ -78,7 +79,7 @@ def test_rows_of_a_method_and_its_variants_stand_beside_the_baseline() -> None:
 
 
 def test_tables_without_real_sets_are_links() -> None:
-    assert measured.results_of("mace").endswith("Also measured: [Speed](../benchmarks.md#speed).")
+    assert measured.results_of("mace").endswith("Also measured: [Speed](../evidence/speed.md#speed).")
 
 
 def test_a_method_that_no_real_set_knows_says_so() -> None:

@@ -8,7 +8,7 @@ __all__ += ["TEMPERATURE_SD", "TEMPERATURE_SD_ABOVE"]
 CONFIDENCES = ("experience", "model")
 
 # The exponent of `consensus` comes from 35 real sets, of which 17 can be had here; these alone would say .46. The others were
-# estimated on the 17 by `benchmarks/experience.py`, the mean log-loss over sets minimised, and .10 was added: crowds elsewhere
+# estimated on the 17 by benchmark `experience`, the mean log-loss over sets minimised, and .10 was added: crowds elsewhere
 # are more dependent than these. Left out one at a time, sets move most exponents by .03 or less.
 EXPONENTS: dict[str, float] = {
     "consensus": 0.55,
@@ -48,10 +48,10 @@ EXPONENTS: dict[str, float] = {
     "two-stage": 0.77,
 }
 # Where nobody knows who voted, votes of people who are often wrong count as much as others, and what people share on an item
-# is all that a model could learn. By `benchmarks/anonymous.py`, on 14 of the 17 sets without their names. Nothing is added:
+# is all that a model could learn. By benchmark `anonymous`, on 14 of the 17 sets without their names. Nothing is added:
 # CIFAR-10H, whose votes really are counts and which is not among the 14, asks for .60 to .67 from three votes per item on.
 ANONYMOUS: dict[str, float] = {"consensus": 0.68}
-# For classifiers that learn from features and votes: by `benchmarks/classifier_experience.py`, six of them on six sets with one
+# For classifiers that learn from features and votes: by benchmark `classifier_experience`, six of them on six sets with one
 # seed, the mean log-loss over sets minimised; .54 to .72 without one of the sets. Nothing is added: .76 was worse here, and
 # there are no sets elsewhere to say more.
 FEATURES_EXPONENT = 0.66
@@ -62,7 +62,7 @@ OTHER_EXPONENT = 0.77
 # which is where a normal distribution with the second spread has it.
 EXPONENT_SD, EXPONENT_SD_ABOVE = 0.2, 0.105
 # Spread over crowds of the log of the temperature beside that of the exponent, all in all and of the half above: an exponent
-# alone would make no crowd differ where items have one or two votes. By `benchmarks/stop_truth.py`, from what 68 campaigns
+# alone would make no crowd differ where items have one or two votes. By benchmark `stop_truth`, from what 68 campaigns
 # with dawid-skene on the 17 sets asked for between the first look at which most items have two votes and four votes per item.
 # Left out one at a time, sets move the first to .26 to .34 and the second to .17 to .29.
 TEMPERATURE_SD, TEMPERATURE_SD_ABOVE = 0.32, 0.26

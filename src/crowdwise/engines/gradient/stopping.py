@@ -27,7 +27,7 @@ __all__ = ["Judge", "even_size", "most_epochs", "patient_epochs", "warm_epochs"]
 
 # Adam moves a weight by about its rate per step, 0.001 by default: in a thousand steps a weight can move by one, which is
 # what a weight on a standardised feature takes. Epochs as ever where these have as many steps. That steps and not epochs are
-# counted, and who judges, was chosen with the sets of benchmarks/small_sets.py in view; a patience of 200 steps did the same.
+# counted, and who judges, was chosen with the sets of benchmark `small_sets` in view; a patience of 200 steps did the same.
 _EPOCHS, _STEPS = 100, 1_000
 _PATIENCE, _PATIENT_STEPS = 20, 100
 # Steps that a warm-up takes at least, in up to a quarter of the epochs: in fewer a network is still where it began. The number

@@ -11,7 +11,7 @@ A checked label counts by the root of the number of unchecked ones for which it 
 it was among the draws. Counted in full, the few checks of rarely drawn items would decide nearly everything; not weighted at
 all, the many sure ones would.
 
-Sds and root were chosen among 17 variants on the 17 labelled sets of `benchmarks/audit.py`, which prints the errors of the
+Sds and root were chosen among 17 variants on the 17 labelled sets of benchmark `audit`, which prints the errors of the
 estimate and of the unbiased one of Des Raj (1956).
 """
 

@@ -1,0 +1,143 @@
+"""Ordered classes: ordinal methods beside methods that know no order, on real ratings and on simulated ones.
+
+python -m benchmarks run ordinal
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import crowdwise
+import crowdwise.errors
+import crowdwise.io
+from benchmarks.crowd_sets import labelled
+from benchmarks.declaration import Benchmark
+from benchmarks.page import SHARED, interval, provenance, put, table
+from crowdwise.data.gold import encode_gold
+from crowdwise.kernels.numerics import median_class
+from crowdwise.trust.metrics import accuracy, bootstrap_interval, mean_absolute_error, quadratic_kappa
+
+BENCHMARK = Benchmark(
+    "Do methods that know the order of classes do better on ratings?",
+    sections=("ordinal",),
+    data=("adult", "affect"),
+    small={"METHODS": ["majority", "cumulative-link"], "SEEDS": [0]},
+)
+
+METHODS = ["majority", "dawid-skene", "one-coin", "ordinal-binary", "cumulative-link"]
+MEASURES = (accuracy, mean_absolute_error, quadratic_kappa)
+SEEDS = range(5)
+
+
+def one_hot(codes: Any, n_classes: int) -> Any:
+    return np.eye(n_classes)[codes]
+
+
+def rounded_mean(votes: crowdwise.Annotations) -> Any:
+    """The mean label of every item, rounded."""
+    total = np.bincount(votes.item, votes.label, minlength=votes.n_items)
+    mean = total / np.maximum(votes.votes_per_item, 1)
+    return one_hot(np.rint(mean).astype(int), votes.n_classes)
+
+
+def posteriors(votes: crowdwise.Annotations) -> dict[str, tuple[Any, float]]:
+    """Method -> posterior and seconds; medians of the last one beside its most probable classes."""
+    found = {"mean, rounded": (rounded_mean(votes), 0.0)}
+    for name in METHODS:
+        started = perf_counter()
+        found[name] = crowdwise.make(name).fit(votes).posterior_, perf_counter() - started
+    last, seconds = found["cumulative-link"]
+    return found | {"cumulative-link, median": (one_hot(median_class(last), votes.n_classes), seconds)}
+
+
+def graded_affect() -> tuple[crowdwise.Annotations, Any]:
+    """Valence of headlines from -100 to 100, cut at -60, -20, 20 and 60; gold likewise."""
+    import polars as pl
+
+    cuts = np.array([-60, -20, 20, 60])
+    rated, gold = (pl.read_csv(SHARED / "affect" / f"{name}.csv") for name in ("annotations", "truth"))
+    grades = np.searchsorted(cuts, rated["label"].to_numpy(), side="right")
+    votes = crowdwise.Annotations.from_arrays(rated["item"], rated["annotator"], grades, classes=range(5))
+    known = np.searchsorted(cuts, gold["label"].to_numpy(), side="right")
+    return votes, encode_gold(votes, dict(zip(gold["item"].to_list(), known.tolist(), strict=True)))
+
+
+def real(name: str) -> tuple[crowdwise.Annotations, Any]:
+    if name == "affect":
+        return graded_affect()
+    return labelled(name)
+
+
+def scale(seed: int, shift_sd: float, n_items: int = 400, n_annotators: int = 30, n_classes: int = 5) -> Any:
+    """Items on a scale; annotators shift and stretch it, add noise, and lapse in a tenth of the cases; five votes each."""
+    rng = np.random.default_rng(seed)
+    middle = (n_classes - 1) / 2
+    place = rng.normal(middle, n_classes / 4, n_items)
+    truth = np.clip(np.rint(place), 0, n_classes - 1).astype(int)
+    shift, stretch = rng.normal(0, shift_sd, n_annotators), rng.lognormal(0, 0.15, n_annotators)
+    noise = rng.lognormal(np.log(0.5), 0.4, n_annotators)
+    annotator = np.argsort(rng.random((n_items, n_annotators)), axis=1)[:, :5].ravel()
+    item = np.repeat(np.arange(n_items), 5)
+    seen = (
+        (place[item] - middle) * stretch[annotator] + middle + shift[annotator] + noise[annotator] * rng.normal(size=len(item))
+    )
+    label = np.clip(np.rint(seen), 0, n_classes - 1).astype(int)
+    label = np.where(rng.random(len(item)) < 0.1, rng.integers(0, n_classes, len(item)), label)
+    return crowdwise.Annotations.from_arrays(item, annotator, label, items=range(n_items), classes=range(n_classes)), truth
+
+
+def no_order(seed: int, n_items: int = 400, n_annotators: int = 30, n_classes: int = 5) -> Any:
+    """Errors fall on any class alike, so that the order means nothing: the assumption is wrong here."""
+    rng = np.random.default_rng(seed)
+    truth, right = rng.integers(0, n_classes, n_items), rng.uniform(0.3, 0.9, n_annotators)
+    annotator = np.argsort(rng.random((n_items, n_annotators)), axis=1)[:, :5].ravel()
+    item = np.repeat(np.arange(n_items), 5)
+    label = np.where(rng.random(len(item)) < right[annotator], truth[item], rng.integers(0, n_classes, len(item)))
+    return crowdwise.Annotations.from_arrays(item, annotator, label, items=range(n_items), classes=range(n_classes)), truth
+
+
+def main() -> None:
+    text = [provenance("python -m benchmarks run ordinal")]
+    text.append(
+        "Share of right classes, mean number of steps off (MAE, lower is better) and quadratic kappa, with 95% bootstrap "
+        "intervals over the items with gold. *adult*: four grades of adult content; *web*: five grades of relevance; *affect*: "
+        "valence of headlines cut into five grades at -60, -20, 20 and 60, gold likewise.\n"
+    )
+    rows = []
+    for name in ("adult", "web", "affect"):
+        votes, truth = real(name)
+        for method, (posterior, seconds) in posteriors(votes).items():
+            cells = []
+            for measure in MEASURES:
+                low, high = bootstrap_interval(measure, posterior, truth, n_resamples=300)
+                cells.append(f"{measure(posterior, truth):.3f} ({low:.3f}, {high:.3f})")
+            rows.append([f"{name}, {method}", *cells, f"{seconds:.1f}" if seconds else "-"])
+            print(rows[-1], flush=True)
+    text.append(table(["set, method", "accuracy", "MAE", "kappa", "seconds"], rows))
+    text.append(
+        f"\nSimulated: 400 items, 30 annotators, five votes per item, five classes, {len(SEEDS)} seeds; mean and 95% interval. "
+        "*Scale*: items anywhere on a scale, which annotators shift by 0.2 (or 0.6) classes and stretch, with noise, and a "
+        "tenth of careless votes. *No order*: wrong votes fall on any class alike.\n"
+    )
+    crowds = {
+        "scale, shifts 0.2": lambda s: scale(s, 0.2),
+        "scale, shifts 0.6": lambda s: scale(s, 0.6),
+        "no order": no_order,
+    }
+    scores: dict[str, dict[str, list[list[float]]]] = {}
+    for crowd, draw in crowds.items():
+        for seed in SEEDS:
+            votes, truth = draw(seed)
+            for method, (posterior, _) in posteriors(votes).items():
+                row = scores.setdefault(method, {}).setdefault(crowd, [])
+                row.append([accuracy(posterior, truth), mean_absolute_error(posterior, truth)])
+    header = ["method", *(f"{crowd}: {what}" for crowd in crowds for what in ("accuracy", "MAE"))]
+    lines = [
+        [method, *(interval([row[k] for row in by[crowd]], 1, 3) for crowd in crowds for k in range(2))]
+        for method, by in scores.items()
+    ]
+    text.append(table(header, lines))
+    put("ordinal", "\n".join(text))

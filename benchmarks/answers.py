@@ -1,0 +1,148 @@
+"""The tables of the evidence's start page, cut out of those of the rooms: at most eight rows and eight columns each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+from benchmarks.declaration import scripts
+from benchmarks.page import block, put, table
+from benchmarks.places import DOCS, EVIDENCE, HOW_FAST
+from benchmarks.provenance import measured_in
+
+sys.path.insert(0, str(DOCS / "hooks"))
+from measured import Table, anchor, tables_of
+
+INDEX = EVIDENCE / "index.md"
+LABEL_METHODS = ("majority", "wawa", "dawid-skene", "mace", "glad", "ebcc")
+CLASSIFIERS = ("two-stage majority", "raykar", "aggnet", "crowd-layer-mw", "ccem", "bayes-dgc", "svgpcr", "gold")
+SETS = ("labelme", "rte", "sentence_polarity", "cifar10n", "convarg_pairs", "ner_mturk")
+POLICIES = (
+    "RD: random+random", "AD: entropy+random", "AC: random+accuracy", "entropy+ucb", "entropy+thompson", "error-reduction",
+    "information", "warm-information",
+)  # fmt: skip
+
+
+def tables(room: str, marker: str, label: str = "") -> list[Table]:
+    """Tables of a block, those below a bold label only where one is given."""
+    path = HOW_FAST if room == "how-fast" else EVIDENCE / f"{room}.md"
+    found = [one for one in tables_of(path) if one.marker == marker and one.label.startswith(label)]
+    if not found:
+        raise LookupError(f"no table {label!r} in block {marker!r} of {path.name}")
+    return found
+
+
+def column(one: Table, name: str) -> dict[str, str]:
+    """First column -> another one, without remarks in brackets and bold type."""
+    place = one.header.index(name)
+    return {row[0].partition(" (")[0]: row[place].strip("*") for row in one.rows}
+
+
+def number(cell: str) -> float:
+    return float(cell.split()[0].replace(",", ""))
+
+
+def label_methods() -> tuple[str, list[Table]]:
+    """Mean accuracy on the 17 sets, and how each does beside majority vote on single ones."""
+    real, chosen = tables("accuracy", "real data")[0], tables("accuracy", "auto", "17")[0]
+    experience = next(one for one in tables("calibration", "experience") if "accuracy" in one.header)
+    sources = [(name, column(real, name), column(real, "majority")) for name in LABEL_METHODS]
+    sources.append(("consensus, the default", column(experience, "accuracy"), column(experience, "majority")))
+    sources.append(("auto, chooses by held-out votes", column(chosen, "auto"), column(chosen, "majority")))
+    rows = []
+    for name, own, majority in sources:
+        sets = [key for key in own if key.strip("*") not in ("mean", "median")]
+        gaps = [number(own[key]) - number(majority[key]) for key in sets]
+        ahead = [key for key, gap in zip(sets, gaps, strict=True) if gap > 0]
+        worst = "" if name == "majority" else f"{min(gaps):+.1f} ({sets[gaps.index(min(gaps))]})"
+        won = "" if name == "majority" else f"{len(ahead)} of {len(sets)}"
+        rows.append([name, own.get("*mean*") or own["mean"], won, worst])
+    head = ["method", "mean accuracy", "sets above majority vote", "worst beside majority vote"]
+    return table(head, rows), [real, chosen, experience]
+
+
+def classifiers() -> tuple[str, list[Table]]:
+    """Test accuracy on six sets."""
+    sources = [tables("classifiers", f"learn {name}")[0] for name in SETS]
+    found = {name: column(one, "test accuracy") for name, one in zip(SETS, sources, strict=True)}
+    rows = [[method, *(found[name].get(method, "-") for name in SETS)] for method in CLASSIFIERS]
+    return table(["method", *SETS], rows), sources
+
+
+def confidence() -> tuple[str, list[Table]]:
+    """Calibration of the default: as the model says, as printed, and with known labels."""
+    without = tables("calibration", "calibration", "Without gold")[0]
+    of_gold = tables("calibration", "calibration", "With gold")
+    rows = []
+    for place, measure in enumerate(("ECE", "log-loss", "Brier")):
+        cells = [column(without, f"{measure}, {how}")["*mean*"] for how in ("none", "experience")]
+        rows.append([f"{measure}, mean of 17 sets", *cells, column(of_gold[place], "temperature")["*mean*"]])
+    accepted = tables("calibration", "calibration", "Accepted")[0]
+    for rate in ("1%", "5%", "10%"):
+        cells = [column(accepted, f"{rate}, {how}")["*above the rate*"] for how in ("none", "experience", "gold")]
+        rows.append([f"more than {rate} wrong where {rate} was stated", *cells])
+    return table(["consensus", "the model alone", "as printed", "with half of the true labels"], rows), [without]
+
+
+def libraries() -> tuple[str, list[Table]]:
+    """A million votes in six libraries."""
+    found = tables("how-fast", "neighbours")[0]
+    rows = [list(row[1:]) for row in found.rows if row[0] == "1,000,000"]
+    return table(list(found.header[1:]), rows), [found]
+
+
+def questions() -> tuple[str, list[Table]]:
+    """Answers that policies need, on three recorded crowds."""
+    head, columns = ["policy"], []
+    for name in ("rte", "dog", "web"):
+        one = next(found for found in tables("campaigns", "active curves", name) if found.label == name)
+        head += [f"{name}: answers needed", f"{name}: saving (%)"]
+        columns += [column(one, "answers needed"), column(one, "saving (%)")]
+    rows = [[policy, *(cells.get(policy, "-") for cells in columns)] for policy in POLICIES]
+    return table(head, rows), [one]
+
+
+ANSWERS: dict[str, Callable[[], tuple[str, list[Table]]]] = {
+    "which label method": label_methods,
+    "which classifier": classifiers,
+    "can I believe the confidence": confidence,
+    "how fast and how large": libraries,
+    "whom to ask next": questions,
+}
+
+
+def without_data() -> str:
+    """Which benchmarks need no set, which need sets of scikit-learn or simulated ones beside them, and what the others need."""
+    rooms: dict[str, list[str]] = {}
+    found = scripts()
+    for script in found.values():
+        if not script.declared.data:
+            beside = script.declared.packages
+            rooms.setdefault(script.room, []).append(f"`{script.name}`" + (f" ({', '.join(beside)})" if beside else ""))
+    number = sum(map(len, rooms.values()))
+    rows = [[room, ", ".join(names)] for room, names in rooms.items()]
+    return (
+        f"{number} of {len(found)} benchmarks simulate all their data or take those of scikit-learn; in brackets, the packages "
+        "that they need beyond the library. With `--quick`, the others run on small simulated sets.\n\n"
+        + table(["room", "benchmarks without data"], rows).replace("---:", "---")
+    )
+
+
+def source_line(sources: list[Table]) -> str:
+    """Where the rows were cut out, and when those were measured."""
+    links, days = {}, set()
+    for one in sources:
+        page = "how-fast.md" if one.page == "how-fast" else f"evidence/{one.page}.md"
+        links[f"[{one.heading}]({page}#{anchor(one.heading)})"] = None
+        days |= {day for day, _ in measured_in(block(one.marker, DOCS / page))}
+    return f"From {', '.join(links)}; measured on {', '.join(sorted(days))}."
+
+
+def answer() -> Iterator[str]:
+    """Write every table of the start page."""
+    for question, cut in ANSWERS.items():
+        text, sources = cut()
+        put(question, f"{text}\n\n{source_line(sources)}", INDEX)
+        yield f"{question}: cut out of the rooms"
+    put("without data", without_data())
+    yield "without data: from the declarations"

@@ -1,0 +1,163 @@
+"""Do the Gaussian processes keep their promise? Probabilities on six real sets with features, and on two made-up ones.
+
+The made-up ones have simulated crowds: features of pure noise, and scikit-learn's images of digits, which are easy, under votes
+that are right in six of ten.
+
+    python -m benchmarks run gp_honest [SET ...]
+
+Nothing sees a true label. Runs are kept in benchmarks/records/gp_honest.jsonl, so that an interrupted command continues.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from time import process_time
+
+import numpy as np
+
+import crowdwise
+from benchmarks.declaration import Benchmark
+from benchmarks.feature_sets import SETS, FeatureSet
+from benchmarks.page import interval, provenance, put, table
+from benchmarks.records import Records
+from crowdwise.data.simulate import simulate
+from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+BENCHMARK = Benchmark(
+    "Are probabilities of Gaussian processes honest on eight sets?",
+    sections=(
+        "gp honest noise",
+        "gp honest digits",
+        "gp honest labelme",
+        "gp honest rte",
+        "gp honest sentence_polarity",
+        "gp honest cifar10n",
+        "gp honest convarg_pairs",
+        "gp honest ner_mturk",
+    ),
+    data=("features",),
+    packages=("torch",),
+    renders=("",),
+    quick="labelme",
+    small={"SEEDS": {"labelme": 1}, "NETWORKS": ("aggnet",)},
+)
+
+SEEDS = {
+    "noise": 5,
+    "digits": 5,
+    "labelme": 5,
+    "rte": 5,
+    "sentence_polarity": 3,
+    "cifar10n": 3,
+    "convarg_pairs": 3,
+    "ner_mturk": 1,
+}
+PAPERS = {
+    "likelihood": "robust-max",
+    "epsilon": "fixed",
+    "annotator_prior": "dir:2,1",
+    "class_shares": "free",
+    "scaling": "columns",
+}
+PROCESSES = {
+    "svgpcr": {},
+    **{
+        f"svgpcr, {likelihood}, {scaling}": {"likelihood": likelihood, "scaling": scaling}
+        for likelihood in ("robust-max", "softmax")
+        for scaling in ("columns", "together")
+    },
+    "svgpcr, the paper's": PAPERS,
+}
+NETWORKS = ("aggnet", "ccem", "crowd-layer-mw", "bayes-dgc", "geocrowdnet-f")
+LABELS = "dawid-skene"
+# Heading: name, factor, digits.
+MARKS = {
+    "test NLL": ("nll", 1, 3),
+    "test ECE": ("ece", 1, 3),
+    "of an honest one": ("chance", 1, 3),
+    "test accuracy": ("test", 100, 1),
+    "labels": ("labels", 100, 1),
+    "sure of them": ("sure", 100, 1),
+}
+KEPT = Records("gp_honest")
+
+
+def noise(seed: int) -> FeatureSet:
+    """Votes of a simulated crowd beside features that have nothing to do with them."""
+    rng = np.random.default_rng(seed)
+    crowd = simulate(n_items=1000, n_annotators=20, n_classes=4, votes_per_item=4, random_state=seed)
+    X, X_test = (rng.normal(size=(n, 20)).astype(np.float32) for n in (1000, 1000))
+    return FeatureSet(X, crowd.votes, np.asarray(crowd.truth), X_test, rng.integers(0, 4, 1000))
+
+
+def digits(seed: int) -> FeatureSet:
+    """Images that are told apart with ease, beside votes that are not."""
+    from sklearn.datasets import load_digits
+
+    X, truth = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(truth))
+    X, truth = X[order].astype(np.float32), truth[order]
+    crowd = {"n_annotators": 20, "n_classes": 10, "votes_per_item": 3, "classes": list(range(10))}
+    votes = simulate(truth=truth[600:], random_state=seed, **crowd).votes
+    return FeatureSet(X[600:], votes, truth[600:], X[:600], truth[:600])
+
+
+MADE_UP = {"noise": noise, "digits": digits}
+
+
+def honest_ece(proba: np.ndarray, seed: int) -> float:
+    """What chance alone makes of the ECE: its mean where the truth is drawn from these probabilities."""
+    rng = np.random.default_rng(seed)
+    below = proba.cumsum(axis=1)
+    below /= below[:, -1:]
+    return float(np.mean([ece(proba, (rng.random((len(proba), 1)) > below).sum(axis=1)) for _ in range(50)]))
+
+
+def run(entry: str, data: FeatureSet, seed: int) -> dict[str, float]:
+    if entry == LABELS:
+        return {"labels": accuracy(crowdwise.make(LABELS).fit(data.votes).posterior_, data.truth)}
+    model = crowdwise.make(entry.partition(",")[0], random_state=seed, **PROCESSES.get(entry, {}))
+    started = process_time()
+    model.fit(data.X, data.votes)
+    seconds = process_time() - started
+    proba, own = model.predict_proba(data.X_test), model.posterior_
+    return {
+        "test": accuracy(proba, data.truth_test),
+        "nll": log_loss(proba, data.truth_test),
+        "ece": ece(proba, data.truth_test),
+        "chance": honest_ece(proba, seed),
+        "labels": accuracy(own, data.truth),
+        "sure": float(own.max(axis=1).mean()),
+        "seconds": seconds,
+    }
+
+
+def main() -> None:
+    names = sys.argv[1:]
+    kept = KEPT.read()
+    for name in names or SEEDS:
+        found: dict[str, list[dict[str, float]]] = {}
+        for seed in range(SEEDS[name]):
+            data = (MADE_UP | SETS)[name](seed)
+            for entry in (LABELS, *PROCESSES, *NETWORKS):
+                key = json.dumps([name, entry, PROCESSES.get(entry, {}), seed])
+                if key not in kept:
+                    KEPT.refuse_to_measure(key)
+                    kept[key] = run(entry, data, seed)
+                    KEPT.add(key, kept[key])
+                    print(name, seed, entry, {mark: round(value, 3) for mark, value in kept[key].items()}, flush=True)
+                found.setdefault(entry, []).append(kept[key])
+        best = min(NETWORKS, key=lambda entry: np.mean([r["nll"] for r in found[entry]]))
+        base = np.mean([r["nll"] for r in found[best]])
+        rows = []
+        for entry in (LABELS, *PROCESSES, best):
+            runs = found[entry]
+            cells = [interval([r[key] for r in runs], *how) if key in runs[0] else "" for key, *how in MARKS.values()]
+            ratio = f"{np.mean([r['nll'] for r in runs]) / base:.2f}" if "nll" in runs[0] else ""
+            time = f"{np.mean([r['seconds'] for r in runs]):.0f}" if "seconds" in runs[0] else ""
+            rows.append([entry + (" (best network)" if entry == best else ""), cells[0], ratio, *cells[1:], time])
+        about = f"\n**{name}**: {len(data.X):,} training items, {len(data.X_test):,} test items, {SEEDS[name]} seeds.\n"
+        first, *others = MARKS
+        head = ["method", first, "of the best network's", *others, "processor s"]
+        put(f"gp honest {name}", provenance("python -m benchmarks run gp_honest", KEPT) + about + "\n" + table(head, rows))

@@ -1,0 +1,103 @@
+"""Every method on a million simulated votes: seconds, iterations, peak memory, and what it announced up front.
+
+    python -m benchmarks run scale [--votes 1000000] [METHOD ...]
+
+Each method runs in a process of its own with a limit of ten minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import warnings
+from time import perf_counter
+
+from benchmarks.declaration import Benchmark
+from benchmarks.page import provenance, put, table
+from crowdwise.estimator.registry import label_methods
+
+BENCHMARK = Benchmark(
+    "What does every method need on a million votes?",
+    sections=("scale",),
+    quick="--votes 1000 majority",
+)
+
+METHODS = label_methods()
+
+LIMIT = 600
+
+
+def run(method: str, n_votes: int) -> dict:
+    import crowdwise
+    from crowdwise.data.simulate import simulate
+    from crowdwise.errors import CostWarning
+
+    n_classes = 2 if METHODS[method].needs != "votes" else 5
+    made = simulate(n_items=n_votes // 10, n_annotators=1000, n_classes=n_classes, votes_per_item=10, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        started = perf_counter()
+        model = crowdwise.make(method).fit(made.votes)
+        seconds = perf_counter() - started
+    said = [str(w.message).split(";")[0] for w in caught if issubclass(w.category, CostWarning)]
+    return {
+        "seconds": seconds,
+        "iterations": model.n_iter_,
+        "converged": model.converged_,
+        "accuracy": float((model.result_.codes == made.truth).mean()),
+        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9,
+        "said": said[0] if said else "",
+    }
+
+
+def measure_all(methods: list[str], n_votes: int) -> None:
+    rows = []
+    for method in methods:
+        words = [sys.executable, "-m", __spec__.name, "--run", method, "--votes", str(n_votes)]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            rows.append([method, f"not finished in {LIMIT} s", "", "", "", ""])
+        else:
+            if done.returncode:
+                rows.append([method, "failed: " + done.stderr.strip().splitlines()[-1][:100], "", "", "", ""])
+            else:
+                got = json.loads(done.stdout.splitlines()[-1])
+                state = f"{got['iterations']}{'' if got['converged'] else ' (cap)'}"
+                rows.append(
+                    [
+                        method,
+                        f"{got['seconds']:.1f}",
+                        state,
+                        f"{got['gigabytes']:.1f}",
+                        f"{100 * got['accuracy']:.1f}",
+                        got["said"],
+                    ]
+                )
+        print(rows[-1], flush=True)
+    text = [
+        provenance("python -m benchmarks run scale"),
+        f"\n{n_votes:,} simulated votes: {n_votes // 10:,} items, 1,000 annotators, K = 5 (2 where the method takes no more), "
+        "seed 0, default settings; one process each, memory with the votes and Python included.\n",
+        table(["method", "seconds", "iterations", "GB", "labels right, %", "announced"], rows),
+    ]
+    put("scale", "\n".join(text))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("methods", nargs="*")
+    parser.add_argument("--votes", type=int, default=1_000_000)
+    parser.add_argument("--run")
+    given = parser.parse_args()
+    if given.run:
+        print(json.dumps(run(given.run, given.votes)))
+    else:
+        measure_all(given.methods or list(METHODS), given.votes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""The way into the benchmarks: declarations, the list, pages that are rendered from records, links, staleness."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import declaration, listing, page, provenance, records, rendering, running
+from benchmarks.declaration import ROOMS, scripts
+from benchmarks.places import DOCS, EVIDENCE, ROOT
+
+
+def test_every_script_with_a_main_declares_what_it_measures() -> None:
+    found = scripts()
+    tools = {"gravity_spy", "large_votes"}  # write or describe data, and are run by hand
+    mains = {path.stem for path in (ROOT / "benchmarks").glob("*/*.py") if "def main()" in path.read_text(encoding="utf-8")}
+    assert mains - tools == set(found)
+    assert {script.room for script in found.values()} == set(ROOMS)
+    assert all(script.declared.question.endswith("?") for script in found.values())
+    flat = [path.name for path in (ROOT / "benchmarks").glob("*.py") if declaration.declaration(path)]
+    assert flat == [], "scripts stand in rooms"
+
+
+def test_every_block_is_on_a_page_and_belongs_to_one_benchmark() -> None:
+    declared = [section for script in scripts().values() for section in script.declared.sections]
+    assert len(declared) == len(set(declared))
+    assert [section for section in declared if page.page_of(section) is None] == []
+    rooms = [EVIDENCE / f"{room}.md" for room in ROOMS]
+    written = {line[12:-4] for path in rooms for line in path.read_text(encoding="utf-8").splitlines() if "<!-- begin:" in line}
+    assert {name.strip() for name in written} <= set(declared)
+
+
+def test_what_is_measured_is_there() -> None:
+    for script in scripts().values():
+        assert [path for path in script.measures if not (ROOT / path).exists()] == [], script.name
+
+
+def test_a_declaration_is_read_without_importing_the_script(tmp_path: Path) -> None:
+    script = tmp_path / "some.py"
+    script.write_text('import no_such_package\nBENCHMARK = Benchmark("Why?", data=("rte",), small={"N": (1, 2)})\n')
+    assert declaration.declaration(script) == declaration.Benchmark("Why?", data=("rte",), small={"N": (1, 2)})
+    script.write_text("import no_such_package\n")
+    assert declaration.declaration(script) is None
+
+
+def test_the_list_names_missing_packages_and_data(tmp_path: Path) -> None:
+    declared = declaration.Benchmark("Why?", packages=("no_such_package",), data=("rte",))
+    own = declaration.Script("gp", "some", tmp_path, declared)
+    assert own.missing(tmp_path) == ["package no_such_package", "data rte"]
+    (tmp_path / "rte").mkdir()
+    assert own.missing(tmp_path) == ["package no_such_package"]
+    assert listing.needs(own).startswith("no_such_package (missing)")
+
+
+def test_figures_are_stale_where_measured_files_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    provenance.changed_since.cache_clear()
+
+    def commit(text: str) -> str:
+        (tmp_path / "some.py").write_text(text)
+        who = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
+        for words in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "x"]):
+            subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+        return provenance.git("rev-parse", "--short=8", "HEAD").stdout.strip()
+
+    first = commit("1")
+    assert provenance.changed_since(first, ("some.py",)) == 0
+    second = commit("2")
+    provenance.changed_since.cache_clear()
+    assert provenance.changed_since(first, ("some.py",)) == 1
+    assert provenance.changed_since(first + "+", ("other.py",)) == 0
+    assert provenance.changed_since(second, ("some.py",)) == 0
+    assert provenance.changed_since("0123abcd", ("some.py",)) is None
+    provenance.changed_since.cache_clear()
+
+
+def test_a_page_names_the_days_and_commits_of_its_figures() -> None:
+    text = "Measured on 2026-11-16 by `a` (x).\nRow b: Measured on 2026-11-17 to 2026-11-18 by `b` at 0123abcd+, 4567cdef (x)."
+    assert provenance.measured_in(text) == [("2026-11-16", ""), ("2026-11-17", "0123abcd+")]
+
+
+def test_links_are_relative_to_the_page() -> None:
+    text = "[a](images/a.png) [b](evidence/gp.md#x) [c](https://example.org) [d](#here) [e](../images/e.png)"
+    assert page.relative(text, DOCS / "evidence" / "index.md") == (
+        "[a](../images/a.png) [b](gp.md#x) [c](https://example.org) [d](#here) [e](../images/e.png)"
+    )
+    assert page.relative("[a](images/a.png)", DOCS / "how-fast.md") == "[a](images/a.png)"
+
+
+def test_a_run_is_measured_once_and_never_while_pages_are_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, asked = records.Records("some", tmp_path), []
+
+    def measure() -> float:
+        asked.append(1)
+        return 1 / 3
+
+    assert kept.once("a", measure) == kept.once("a", measure) == 0.333333
+    assert len(asked) == 1
+    line = kept.lines()[0]
+    assert line["machine"] == provenance.machine()
+    assert line["code"] == provenance.code()
+    assert len(line["day"]) == 10
+    monkeypatch.setattr(records, "RENDERING", True)
+    assert kept.once("a", measure) == 0.333333
+    with pytest.raises(records.NotMeasuredError, match="some b"):
+        kept.once("b", measure)
+    assert len(asked) == 1
+    assert [used["key"] for used in kept.used()] == ["a"]
+
+
+def test_a_block_comes_from_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = {}
+    script = scripts()["extreme_spammers"]
+    module = running.load(script)
+    monkeypatch.setattr(module, "put", lambda section, text: written.update({section: text}))
+    monkeypatch.setattr(records, "RENDERING", True)
+    running.call(module, script, [])
+    assert written["extreme spammers"].strip() == page.block("extreme spammers").strip()
+
+
+def test_the_tables_of_the_start_page_are_those_of_the_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m benchmarks page` cuts them out again."""
+    answers = importlib.import_module("benchmarks.answers")
+    written = {}
+    monkeypatch.setattr(answers, "put", lambda section, text, path=None: written.update({section: text}))
+    assert rendering.answer is answers.answer
+    list(answers.answer())
+    for section, text in written.items():
+        stands = page.relative(text.strip(), page.page_of(section))
+        assert page.block(section).strip() == stands, f"{section}: run python -m benchmarks page"
+        header = stands.splitlines()[next(n for n, line in enumerate(stands.splitlines()) if line.startswith("|"))]
+        assert header.count("|") - 1 <= 8
+        if section != "without data":
+            assert sum(line.startswith("|") for line in stands.splitlines()) - 2 <= 8
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(SystemExit, match="no benchmark is called"):
+        running.script_of("no_such_benchmark")
+
+
+@pytest.mark.slow
+def test_every_benchmark_runs_quickly() -> None:
+    """All in one process, which loads libraries once; each may take a minute of the processor, and says why it is left out."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "run", "all", "--quick"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(scripts())
+    print(done.stdout)
