@@ -250,13 +250,10 @@ def test_a_fit_that_goes_on_keeps_the_likelihood(name: str, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_no_remainder_of_the_items_spoils_a_fit() -> None:
-    """Batches of 50 of 300, 301 and 302 items: a batch of one or two, taken for all items, broke fits.
-
-    `tests/parts/heads/test_batch.py` has every remainder.
-    """
+    """Batches of 50, and 0, 1, 2, 25 or 49 items over: a batch of one or two, taken for all items, broke fits."""
     features, truth = blobs(3, 800, 3, gap=2.5)
-    loss = np.empty((3, 2))
-    for row, n_items in enumerate((300, 301, 302)):
+    loss = np.empty((5, 2))
+    for row, n_items in enumerate((300, 301, 302, 325, 349)):
         for seed in range(2):
             votes = votes_on(truth[:n_items], even(4, 3, 0.75), seed, share=0.8)
             settings = {"epochs": 12, "batch_size": 50, "likelihood": "robust-max", "random_state": seed}

@@ -185,6 +185,21 @@ def test_without_a_rate_steps_shrink_as_the_number_of_steps_to_the_minus_0_7() -
         np.testing.assert_allclose(state_of(head)[0], beta + number**-0.7 * (target - beta), rtol=1e-9)
 
 
+def test_a_short_batch_takes_a_short_step() -> None:
+    """The last of a stream: one item of four, where others were of four, moves by a quarter of the rate."""
+    votes, logits = some_votes(), random_logits(3, 4, 3)
+    head, full, last = head_on(votes, start_of(), memoised=False, rate=0.4), batch_of(votes, order=VOTED), VOTED[:1]
+    log_f = np.zeros((N_ITEMS, 3))
+    log_f[VOTED] = logits.log_softmax(1).numpy()
+    for batch, rate in ((full, 0.4), (batch_of(votes, order=last), 0.1), (full, 0.4)):
+        beta, alpha = state_of(head)
+        q = np.zeros((N_ITEMS, 3))
+        q[batch.rows] = labels(votes, log_f.copy(), beta, alpha)[batch.rows] * len(VOTED) / len(batch.rows)
+        head.loss(logits[: len(batch.rows)], batch)
+        np.testing.assert_allclose(state_of(head)[0], beta + rate * (PRIOR_KL + counts(votes, q) - beta), rtol=1e-9)
+        np.testing.assert_allclose(state_of(head)[1], alpha + rate * (ALPHA0 + q.sum(axis=0) - alpha), rtol=1e-9)
+
+
 # -- memoised counts -------------------------------------------------------------------------------
 
 

@@ -71,6 +71,7 @@ class DirichletHead(Head):
     q_nk: Tensor
     known: Tensor
     n_steps: Tensor
+    most_rows: Tensor
     uses_gold = True
 
     def __init__(
@@ -100,6 +101,7 @@ class DirichletHead(Head):
         self.register_buffer("share_k", torch.from_numpy(start.sum(axis=0)))
         self.register_buffer("q_nk", torch.from_numpy(start))
         self.register_buffer("n_steps", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("most_rows", torch.zeros((), dtype=torch.int64))
         gold = np.full(votes.n_items, -1) if votes.gold is None else votes.gold
         self.register_buffer("known", torch.from_numpy(gold.astype(np.int64)))
 
@@ -156,8 +158,13 @@ class DirichletHead(Head):
         self._step(counts, q.sum(0), len(batch.rows))
 
     def _step(self, counts: Tensor, shares: Tensor, n_rows: int) -> None:
-        """A step along the natural gradient, towards what a batch of `n_rows` says of all items."""
+        """A step along the natural gradient, towards what a batch of `n_rows` says of all items.
+
+        The last batch of a stream may be short: its step is too, for it speaks of all items with fewer to say so.
+        """
+        self.most_rows.clamp_(min=n_rows)
         rate = float(self.n_steps + 1) ** -_FORGETTING if self.rate is None else self.rate
+        rate *= n_rows / int(self.most_rows)
         scale = self.n_taught / n_rows
         self.count_rk.lerp_(counts * scale, rate)
         self.share_k.lerp_(shares * scale, rate)
