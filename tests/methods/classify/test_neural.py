@@ -20,7 +20,8 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError, InputError, NotFittedError, SettingError
 from crowdwise.methods.classify.aggnet import AggNet
 from crowdwise.methods.classify.ccem import CCEM
-from crowdwise.methods.classify.start import crowd_confusion, start_confusion, start_posterior
+from crowdwise.methods.classify.runs import counted_confusion
+from crowdwise.methods.classify.start import attended_rows, crowd_confusion, start_confusion, start_posterior
 
 FEATURES, VOTES = small_crowd()
 FAST: dict[str, Any] = {"epochs": 3, "warmup": 1, "batch_size": 16, "init": "majority"}
@@ -392,3 +393,37 @@ def test_a_fit_on_ordinary_data_is_silent() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CCEM(**FAST).fit(FEATURES, VOTES).predict(FEATURES)
+
+
+# -- votes on new rows -----------------------------------------------------------------------------
+
+
+def test_votes_on_new_rows_are_judged_by_counts_with_pseudo_votes_of_the_crowd() -> None:
+    """Two annotators, three classes: the first is right six times out of six, the second calls 2 a 0 once in three."""
+    truth = np.array([0, 0, 1, 1, 2, 2, 2])
+    votes = Annotations.from_arrays(
+        [0, 1, 2, 3, 4, 5, 0, 2, 4, 5, 6], [0] * 6 + [1] * 5, [0, 0, 1, 1, 2, 2, 0, 1, 2, 2, 0], items=range(7)
+    )
+    counts = np.zeros((2, 3, 3))
+    np.add.at(counts, (votes.annotator, truth[votes.item], votes.label), 1)
+    posterior = np.eye(3)[truth]
+    pseudo = 3 * attended_rows(votes, posterior).transpose(0, 2, 1)
+    found = counted_confusion(votes, posterior).confusion()
+    np.testing.assert_allclose(found, (counts + pseudo) / (counts.sum(axis=2, keepdims=True) + 3), atol=1e-12)
+    np.testing.assert_allclose(pseudo.sum(axis=2), 3)
+    # The first was never seen to err, and is no oracle.
+    assert (found[0] > 0).all()
+
+
+def test_a_label_that_an_annotator_never_gave_does_not_decide_alone() -> None:
+    """Annotators who were always right so far: trained as points, their word is final; one vote against a sure row is not."""
+    features, truth = blobs(0, 60, 3, gap=8.0)
+    votes = votes_on(truth, even(3, 3, 1.0))
+    model = fitted(features, votes, epochs=60, confidence="model")
+    row = int(np.flatnonzero(truth == 0)[0])
+    against = Annotations.from_arrays([0], [0], [1], classes=[0, 1, 2], annotators=[0, 1, 2])
+    believed = model.predict_proba(features[[row]], against)[0]
+    who = model._annotators_on(features[[row]], np.array([0])).confusion()[0]
+    plain = model.predict_proba(features[[row]])[0] * who[:, 1]
+    np.testing.assert_allclose(believed, plain / plain.sum(), atol=1e-6)
+    assert who[0, 1] > model.result_.confusion[0, 0, 1]
