@@ -312,11 +312,12 @@ class TrainedClassifier(CrowdClassifier):
     def _annotators_on(self, features: Any, who: Integers) -> AnnotatorModel:
         """For votes on other rows, counts with pseudo-votes instead of matrices that were trained as points.
 
-        A row that was trained on a dozen votes says of a label that it has not met that it never comes.
+        A row that was trained on a dozen votes says of a label that it has not met that it never comes. After `partial_fit`
+        the votes that matrices were trained on are not all there to be counted.
         """
         result = self._fitted()
         model = result.annotators
-        if not isinstance(model, Confusion) or model.prior_alk.any():
+        if not isinstance(model, Confusion) or model.prior_alk.any() or self.history_.get("continued"):
             return super()._annotators_on(features, who)
         counted = counted_confusion(result.votes, result.model_posterior)
         return counted.aligned(who, np.full(n_rows_of(features), -1))
