@@ -1,7 +1,7 @@
 """Every classifier on every set with features: accuracy on new items, recovered labels, NLL, ECE, collapsed runs.
 
     python -m benchmarks run learn [SET ...]        (labelme: ten seeds; larger sets fewer, see SEEDS)
-    python -m benchmarks run learn rte --only "auto-classifier;raykar, gaussian" (their rows alone are replaced in the table)
+    python -m benchmarks run learn rte --only "auto-classifier;raykar, gaussian" [--seeds N]    (their rows alone are replaced)
     python -m benchmarks run learn --relatives     (four relatives beside those they come from, four sets and one vote per item)
 
 Runs are kept in benchmarks/.runs/SET.json (those of the choice in choice.json), so that an interrupted command goes on where
@@ -181,10 +181,10 @@ def replace_rows(name: str, results: dict[str, list[dict[str, float]]]) -> None:
     for entry, runs in results.items():
         at = next(n for n, line in enumerate(lines) if line.startswith(f"| {entry} |"))
         lines[at] = "| " + " | ".join(row_of(entry, runs, base)) + " |"
-        said = f"Row {entry}: "
-        lines = [line for line in lines if not line.startswith(said)]
-        lines += ["", said + provenance(f'python -m benchmarks run learn {name} --only "{entry}"').strip()]
-    put(f"learn {name}", "\n".join(lines))
+        lines = [line for line in lines if not line.startswith(f"Row {entry}: ")]
+    command = " ".join(f'"{word}"' if " " in word or ";" in word else word for word in sys.argv[1:])
+    said = f"Row {', '.join(results)}: " + provenance(f"python -m benchmarks run learn {command}").strip()
+    put(f"learn {name}", "\n".join([*lines, "", said]).replace("\n\n\n", "\n\n"))
 
 
 def main() -> None:
@@ -193,12 +193,13 @@ def main() -> None:
         relatives()
         return
     only = given.pop(given.index("--only") + 1).split(";") if "--only" in given else None
-    for name in [name for name in given if name != "--only"] or SETS:
+    fewer = int(given.pop(given.index("--seeds") + 1)) if "--seeds" in given else max(SEEDS.values())
+    for name in [name for name in given if not name.startswith("--")] or SETS:
         images = name.endswith("_images")
         kept = RUNS / f"{name}.json"
         saved = json.loads(kept.read_text()) if kept.exists() else {}
         results: dict[str, list[dict[str, float]]] = {entry: saved.get(entry, []) for entry in entries(images, SETS[name](0))}
-        for seed in range(SEEDS[name]):
+        for seed in range(min(SEEDS[name], fewer)):
             data = SETS[name](seed)
             for entry in results:
                 if len(results[entry]) > seed or seed >= SLOW.get(entry, SEEDS[name]) or (only and entry not in only):

@@ -562,6 +562,14 @@ def test_a_class_that_looks_missing_is_pointed_out(word: str) -> None:
     assert Annotations.from_arrays([1, 1], ["x", "y"], ["cat", word], missing=[word]).n_missing == 1
 
 
+def test_minus_one_below_codes_is_pointed_out_and_as_one_of_three_opinions_it_is_not() -> None:
+    with pytest.warns(DataWarning, match=r"'-1' \(1\) counts as a class; .*--missing -1"):
+        assert Annotations.from_arrays([1, 1, 1], ["x", "y", "z"], [0, -1, 2]).n_classes == 3
+    assert Annotations.from_arrays([1, 1, 1], ["x", "y", "z"], [0, -1, 2], missing=[-1]).n_missing == 1
+    for labels in ([-1, 0, 1], [-1, 1, 1], [-2, -1, 3]):
+        assert -1 in Annotations.from_arrays([1, 1, 1], ["x", "y", "z"], labels).classes
+
+
 def test_all_missing_columns_of_a_frame_are_named_at_once() -> None:
     frame = {"foo": ["a"], "annotator": ["x"], "baz": ["cat"]}
     with pytest.raises(

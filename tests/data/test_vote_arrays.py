@@ -109,6 +109,8 @@ COUNTS = np.random.default_rng(1).multinomial(5, [0.2, 0.3, 0.5], 40)
 VOTES: dict[str, Any] = {
     "two ones in some rows": np.vstack([ONE_HOT, np.tile([1, 1, 0], (5, 1))]).astype(int),
     "annotators who agree, but never on 0": np.stack([TRUTH, TRUTH, np.maximum(TRUTH, 1)], axis=1),
+    "annotators who agree, also on 0": np.stack([TRUTH, TRUTH, TRUTH], axis=1),
+    "annotators who know nothing, all of them 0 at times": np.random.default_rng(0).integers(0, 3, (200, 3)),
     "three classes": np.array([[0, 1, 2], [1, 0, 0]]),
     "absent votes": np.array([[np.nan, 1.0], [0.0, 1.0]]),
     "a mark of absent votes": np.array([[-1, 1], [0, 1]]),
@@ -141,6 +143,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "but for 1 row, such as 1, 1, 0: one-hot.*wrong.*NaN.*votes of",
     ),
     "counts of votes": (COUNTS, r"votes counted per class.*y / y.sum\(axis=1, keepdims=True\).*or votes of 3 annotators"),
+    "counts of votes, one item without any": (np.vstack([COUNTS, [0, 0, 0]]), "votes counted per class"),
     "a 2 in a one-hot row": (np.vstack([ONE_HOT, [0, 2, 0]]).astype(int), "counted per class"),
     "rows of zeros": (np.vstack([ONE_HOT, np.zeros(3)]).astype(int), "1 row of zeros.*NaN.*votes of 3 annotators"),
 }

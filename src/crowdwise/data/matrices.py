@@ -70,13 +70,20 @@ def matrix_votes(
 
 
 def seem_counts(values: Any) -> bool:
-    """Whether whole numbers, [rows, columns], may be votes per class: some are 0, no row is, columns do not rise together."""
+    """Whether whole numbers, [rows, columns], may be votes per class: some are 0, and columns do not rise together.
+
+    Rows of zeros, where nobody voted, are looked through if the sums of the other rows vary much less than independent columns
+    would make them: annotators who all say class 0 of some items leave such rows too.
+    """
     if values.shape[0] < 2 or values.shape[1] < 2 or np.isnan(values).any():
         return False
     if (values < 0).any() or (values != np.floor(values)).any() or values.max() <= 1 or values.min() > 0:
         return False
-    if (values.sum(axis=1) == 0).any():
-        return False
+    silent = values.sum(axis=1) == 0
+    if silent.any():
+        values = values[~silent]
+        if 2 * values.sum(axis=1).var() > values.var(axis=0).sum():
+            return False
     moving = values[:, values.std(axis=0) > 0]
     if moving.shape[1] < 2:
         return False

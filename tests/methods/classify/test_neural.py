@@ -20,7 +20,8 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError, InputError, NotFittedError, SettingError
 from crowdwise.methods.classify.aggnet import AggNet
 from crowdwise.methods.classify.ccem import CCEM
-from crowdwise.methods.classify.start import crowd_confusion, start_confusion, start_posterior
+from crowdwise.methods.classify.runs import counted_confusion
+from crowdwise.methods.classify.start import attended_rows, crowd_confusion, start_confusion, start_posterior
 
 FEATURES, VOTES = small_crowd()
 FAST: dict[str, Any] = {"epochs": 3, "warmup": 1, "batch_size": 16, "init": "majority"}
@@ -307,12 +308,19 @@ def test_the_posterior_is_the_classifier_times_the_votes() -> None:
         expected[VOTES.item[e]] *= model.confusion_[VOTES.annotator[e], :, VOTES.label[e]]
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.result_.model_posterior, expected, rtol=1e-6)
-    np.testing.assert_allclose(model.set_params(confidence="model").predict_proba(FEATURES, VOTES), expected, rtol=1e-6)
+    counted = counted_confusion(VOTES, expected).confusion()
+    for e in range(VOTES.n_votes):
+        f[VOTES.item[e]] *= counted[VOTES.annotator[e], :, VOTES.label[e]]
+    f /= f.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.set_params(confidence="model").predict_proba(FEATURES, VOTES), f, rtol=1e-6)
 
 
 def test_annotators_never_seen_have_the_crowds_matrix() -> None:
     model = fitted()
-    pooled = np.average(model.confusion_, axis=0, weights=VOTES.votes_per_annotator)
+    counts = np.full((3, 3), 1 / 3)
+    for e in range(VOTES.n_votes):
+        counts[:, VOTES.label[e]] += model.result_.model_posterior[VOTES.item[e]]
+    pooled = counts / counts.sum(axis=1, keepdims=True)
     new = Annotations.from_arrays([0, 1], ["stranger", "stranger"], [2, 0], items=[0, 1])
     f = model.predict_proba(FEATURES[:2])
     expected = f * np.stack([pooled[:, 2], pooled[:, 0]])
@@ -324,9 +332,10 @@ def test_annotators_never_seen_have_the_crowds_matrix() -> None:
 def test_the_score_of_votes_is_their_log_probability_per_vote() -> None:
     model = fitted()
     f, total = model.predict_proba(FEATURES), 0.0
+    confusion = counted_confusion(VOTES, model.result_.model_posterior).confusion()
     for n in range(60):
         own = range(VOTES.item_ptr[n], VOTES.item_ptr[n + 1])
-        joint = [f[n, k] * np.prod([model.confusion_[VOTES.annotator[e], k, VOTES.label[e]] for e in own]) for k in range(3)]
+        joint = [f[n, k] * np.prod([confusion[VOTES.annotator[e], k, VOTES.label[e]] for e in own]) for k in range(3)]
         total += np.log(sum(joint))
     assert model.score(FEATURES, VOTES) == pytest.approx(total / VOTES.n_votes, rel=1e-6)
 
@@ -392,3 +401,37 @@ def test_a_fit_on_ordinary_data_is_silent() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CCEM(**FAST).fit(FEATURES, VOTES).predict(FEATURES)
+
+
+# -- votes on new rows -----------------------------------------------------------------------------
+
+
+def test_votes_on_new_rows_are_judged_by_counts_with_pseudo_votes_of_the_crowd() -> None:
+    """Two annotators, three classes: the first is right six times out of six, the second calls 2 a 0 once in three."""
+    truth = np.array([0, 0, 1, 1, 2, 2, 2])
+    votes = Annotations.from_arrays(
+        [0, 1, 2, 3, 4, 5, 0, 2, 4, 5, 6], [0] * 6 + [1] * 5, [0, 0, 1, 1, 2, 2, 0, 1, 2, 2, 0], items=range(7)
+    )
+    counts = np.zeros((2, 3, 3))
+    np.add.at(counts, (votes.annotator, truth[votes.item], votes.label), 1)
+    posterior = np.eye(3)[truth]
+    pseudo = 3 * attended_rows(votes, posterior).transpose(0, 2, 1)
+    found = counted_confusion(votes, posterior).confusion()
+    np.testing.assert_allclose(found, (counts + pseudo) / (counts.sum(axis=2, keepdims=True) + 3), atol=1e-12)
+    np.testing.assert_allclose(pseudo.sum(axis=2), 3)
+    # The first was never seen to err, and is no oracle.
+    assert (found[0] > 0).all()
+
+
+def test_a_label_that_an_annotator_never_gave_does_not_decide_alone() -> None:
+    """Annotators who were always right so far: trained as points, their word is final; one vote against a sure row is not."""
+    features, truth = blobs(0, 60, 3, gap=8.0)
+    votes = votes_on(truth, even(3, 3, 1.0))
+    model = fitted(features, votes, epochs=60, confidence="model")
+    row = int(np.flatnonzero(truth == 0)[0])
+    against = Annotations.from_arrays([0], [0], [1], classes=[0, 1, 2], annotators=[0, 1, 2])
+    believed = model.predict_proba(features[[row]], against)[0]
+    who = model._annotators_on(features[[row]], np.array([0])).confusion()[0]
+    plain = model.predict_proba(features[[row]])[0] * who[:, 1]
+    np.testing.assert_allclose(believed, plain / plain.sum(), atol=1e-6)
+    assert who[0, 1] > model.result_.confusion[0, 0, 1]

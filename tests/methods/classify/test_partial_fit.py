@@ -57,6 +57,9 @@ def test_a_pass_that_learns_nothing_leaves_network_and_annotators_as_they_are() 
     assert network_bits(model) == network
     assert model.annotators_.tolist() == VOTES.annotators.tolist()
     np.testing.assert_allclose(model.confusion_, confusion, atol=1e-3)
+    # Votes of earlier calls cannot be counted again: votes on new rows are judged by what was trained.
+    on_new = model._annotators_on(FEATURES[:1], np.arange(VOTES.n_annotators))
+    np.testing.assert_array_equal(on_new.confusion(), model.confusion_)
 
 
 def test_new_annotators_appear_and_the_old_stay() -> None:

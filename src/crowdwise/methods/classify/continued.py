@@ -15,6 +15,7 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.network_model import NetworkModel
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.start import start_confusion
+from crowdwise.parts.annotators.model import Confusion
 
 __all__ = ["Continued", "continued", "with_annotators"]
 
@@ -50,7 +51,10 @@ def continued(estimator: Any, features: Any, votes: Annotations) -> Continued:
     log_prob = estimator.model_.log_prob(features)
     posterior = np.zeros_like(log_prob)
     who = positions(votes.annotators, estimator.annotators_)
-    model = estimator._annotators_on(features, who)
+    model = estimator.result_.annotators
+    # Matrices as they were trained, which votes on new rows are not judged by.
+    trained = isinstance(model, Confusion)
+    model = model.aligned(who, np.full(votes.n_items, -1)) if trained else estimator._annotators_on(features, who)
     model.infer(
         votes, estimator._prior(votes, log_prob), np.empty(0, np.int16) if votes.gold is None else votes.gold, posterior
     )

@@ -112,7 +112,7 @@ class NeuralClassifier(_Continuing, TrainedClassifier):
         settings = {f.name for f in fields(self)} | {"_earlier"}
         vars(self).update({name: value for name, value in vars(one).items() if name not in settings})
         self.result_ = replace(one.result_, settings=self.kept_settings(), seed=self.random_state)
-        self.history_["loss"] = losses + self.history_["loss"]
+        self.history_ |= {"loss": losses + self.history_["loss"], "continued": fitted}
         return self
 
     def _task(self, *given: Any) -> Task:

@@ -14,13 +14,13 @@ from crowdwise.engines.gradient.plan import History
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.engines.loop import Progress
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.methods.classify.start import start_confusion
+from crowdwise.methods.classify.start import attended_rows, start_confusion
 from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.confusion import identity_confusion
 from crowdwise.parts.heads.head import Head
 
-__all__ = ["Member", "Start", "Task", "point_confusion", "split_items", "without_votes"]
+__all__ = ["Member", "Start", "Task", "counted_confusion", "point_confusion", "split_items", "without_votes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +115,9 @@ def point_confusion(confusion_akl: Floats, votes: Annotations) -> Confusion:
     share = votes.votes_per_annotator + 1e-9
     pooled = np.einsum("a,alk->lk", share / share.sum(), pi_alk)
     return Confusion(prior_alk=np.zeros((1, votes.n_classes, votes.n_classes)), pi_alk=pi_alk, pooled_lk=pooled)
+
+
+def counted_confusion(votes: Annotations, posterior: Floats) -> Confusion:
+    """Matrices counted under the labels of a fit, [N, K]; rows have K pseudo-votes, as the crowd votes when they attend."""
+    pseudo = votes.n_classes * attended_rows(votes, posterior)
+    return Confusion.start(pseudo, votes.n_annotators).update(votes, posterior)

@@ -28,14 +28,15 @@ from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.types import Floats, Integers
+from crowdwise.methods.classify.align import n_rows_of
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.environment import check_checkpoint, device_of, fingerprint, seed_of
 from crowdwise.methods.classify.item_weights import item_weights
 from crowdwise.methods.classify.judging import given_data, given_judge, held_out_judge
 from crowdwise.methods.classify.network_model import NetworkModel, check_mixed, suited_rows
-from crowdwise.methods.classify.runs import Member, Start, Task, point_confusion, split_items, without_votes
+from crowdwise.methods.classify.runs import Member, Start, Task, counted_confusion, point_confusion, split_items, without_votes
 from crowdwise.methods.classify.start import start_posterior
-from crowdwise.parts.annotators.model import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel, Confusion
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.parallel import Group
@@ -307,6 +308,19 @@ class TrainedClassifier(CrowdClassifier):
         with torch.no_grad():
             confusion = torch.stack([head.confusion().double().cpu() for head in heads]).mean(0).numpy()
         return point_confusion(confusion, votes), log_prob
+
+    def _annotators_on(self, features: Any, who: Integers) -> AnnotatorModel:
+        """For votes on other rows, counts with pseudo-votes instead of matrices that were trained as points.
+
+        A row that was trained on a dozen votes says of a label that it has not met that it never comes. After `partial_fit`
+        the votes that matrices were trained on are not all there to be counted.
+        """
+        result = self._fitted()
+        model = result.annotators
+        if not isinstance(model, Confusion) or model.prior_alk.any() or self.history_.get("continued"):
+            return super()._annotators_on(features, who)
+        counted = counted_confusion(result.votes, result.model_posterior)
+        return counted.aligned(who, np.full(n_rows_of(features), -1))
 
     # -- parts ---------------------------------------------------------------------------------
 
