@@ -15,6 +15,7 @@ from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.campaign.oracle import Oracle
+    from crowdwise.io.features import Features
 
 EXAMPLES = (
     "Example: crowdwise simulate-campaign votes.csv --truth truth.csv --policies random+random,warm-information -o race\n\n"
@@ -78,9 +79,10 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     if options.folder is not None:
         check_folder(options.folder)
     trains, first = learns(method, features.features), method.seed or 0
-    estimator = build_campaign(method, trains)
+    rows = read_features(features, read.item)
+    estimator = build_campaign(method, rows if trains else None)
     oracle = _oracle(options, read, features, first)
-    more = _features(oracle, read, features, estimator if trains else None)
+    more = _features(oracle, rows, estimator if trains else None)
     budget = usual_budget(oracle) if options.budget is None else options.budget
     batch = max(budget // 20, 1) if options.batch is None else options.batch
     seeds = range(first, first + options.campaigns)
@@ -109,9 +111,8 @@ def _oracle(options: Options, read: ReadOptions, features: MaybeFeatures, seed: 
     return SimulatedCrowd.of(drawn(read.classes or "3", options.kind, **sizes), seed)
 
 
-def _features(oracle: Oracle, read: ReadOptions, features: MaybeFeatures, classifier: Any) -> dict[str, Any]:
+def _features(oracle: Oracle, rows: Features | None, classifier: Any) -> dict[str, Any]:
     """Features as `race` takes them."""
-    rows = read_features(features, read.item)
     if rows is None or oracle.allowed is None:
         return {}
     from crowdwise.methods.classify.rows import taken_by
