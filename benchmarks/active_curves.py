@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from feature_sets import SETS
+from feature_sets import SETS, FeatureSet
 from page import SHARED, interval, provenance, put, table
 
 import crowdwise
@@ -107,6 +107,13 @@ def reduced(X: np.ndarray, X_test: np.ndarray, width: int) -> tuple[np.ndarray, 
 
 
 @cache
+def reduced_set(name: str, width: int) -> tuple[FeatureSet, np.ndarray, np.ndarray]:
+    """A set, and the reduced rows of its items and test items."""
+    data = SETS[name](0)
+    return data, *reduced(data.X, data.X_test, width)
+
+
+@cache
 def recorded(name: str, seed: int) -> Crowd:
     votes = crowdwise.read(next((SHARED / name).glob("annotations.csv*"))).deduplicate()
     return Crowd(RecordedCrowd(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv")))
@@ -115,9 +122,8 @@ def recorded(name: str, seed: int) -> Crowd:
 @cache
 def recorded_rows(name: str, width: int, most: int, seed: int) -> Crowd:
     """Recorded votes on items with features; another sample of the items for every seed where there are more."""
-    data = SETS[name](0)
+    data, X, X_test = reduced_set(name, width)
     chosen = np.sort(np.random.default_rng([3, seed]).permutation(data.votes.n_items)[:most])
-    X, X_test = reduced(data.X, data.X_test, width)
     votes = data.votes[chosen]
     gold = dict(zip(votes.items.tolist(), data.votes.classes[data.truth[chosen]].tolist(), strict=True))
     return Crowd(RecordedCrowd(votes.with_gold(gold)), X[chosen], X_test, data.votes.classes[data.truth_test])
@@ -126,9 +132,8 @@ def recorded_rows(name: str, width: int, most: int, seed: int) -> Crowd:
 @cache
 def simulated_rows(name: str, width: int, most: int, n_annotators: int, seed: int) -> Crowd:
     """Experts of different parts of a real feature space."""
-    data = SETS[name](0)
+    data, X, X_test = reduced_set(name, width)
     chosen = np.sort(np.random.default_rng([3, seed]).permutation(data.votes.n_items)[:most])
-    X, X_test = reduced(data.X, data.X_test, width)
     crowd = experts(X[chosen], data.truth[chosen], n_annotators, data.votes.n_classes, seed)
     return Crowd(crowd, X[chosen], X_test, data.truth_test)
 

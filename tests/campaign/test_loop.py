@@ -292,6 +292,43 @@ def test_a_classifier_needs_features_and_they_need_to_fit() -> None:
         cold(features=np.zeros((2, 1)))
 
 
+def test_labels_come_from_features_and_votes_together() -> None:
+    """Forty items in two places, each with one vote; three votes are wrong, and the place of their items says so."""
+    side = np.repeat([-2.0, 2.0], 20)
+    features = np.column_stack([side, np.linspace(-1, 1, 40) % 0.3])
+    items = [f"i{n:02}" for n in range(40)]
+    labels = ["cat" if place < 0 else "dog" for place in side]
+    said = ["dog" if n in (3, 7) else "cat" if n == 30 else label for n, label in enumerate(labels)]
+    told = {"item": items, "annotator": [PEOPLE[n % 3] for n in range(40)], "label": said}
+    both = ActiveLoop(items=items, annotators=PEOPLE, classes=CLASSES, features=features)
+    both.tell(told)
+    assert type(both.model).__name__ == "Raykar"
+    assert both.labels()["label"].to_list() == labels
+    # A method of votes alone repeats the only vote of an item.
+    alone = ActiveLoop(items=items, annotators=PEOPLE, classes=CLASSES)
+    alone.tell(told)
+    assert type(alone.model).__name__ == "DawidSkene"
+    assert alone.labels()["label"].to_list() == said
+
+
+def test_images_are_left_to_a_network() -> None:
+    pytest.importorskip("torch")
+    loop = ActiveLoop(items=ITEMS, annotators=PEOPLE, classes=CLASSES, features=np.zeros((6, 4, 4, 3)))
+    assert type(loop.model).__name__ == "CCEM"
+
+
+def test_fits_start_from_the_votes_unless_the_classifier_says_otherwise() -> None:
+    from crowdwise.methods.classify.crowd_em import CrowdEM
+    from crowdwise.methods.classify.raykar import Raykar
+
+    features = np.arange(6.0)[:, None]
+    assert cold(model=Raykar(), features=features).model.init == "majority"
+    assert cold(model=CrowdEM(), features=features).model.init == "majority"
+    assert cold(model=Raykar(init="one-coin"), features=features).model.init == "one-coin"
+    start = np.full((6, 2), 0.5)
+    assert cold(model=Raykar(init=start), features=features).model.init is start
+
+
 def test_new_items_of_a_classifier_bring_their_features() -> None:
     features = np.array([[-3.0], [0.1], [2.0], [4.0], [-2.0], [1.0]])
     loop = cold(model=Nearest(), policy="predictive-entropy+accuracy", features=features, diverse=False)

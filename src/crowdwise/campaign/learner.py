@@ -46,7 +46,8 @@ def default_model(features: Any) -> Any:
 def from_shares(model: Any) -> Any:
     """A classifier whose fits start from the votes' shares, unless its setting `init` says otherwise than usual."""
     usual = next((one.default for one in fields(model) if one.name == "init"), None) if is_dataclass(model) else None
-    if isinstance(usual, str) and usual != "identity" and model.init == usual:
+    now = getattr(model, "init", None)
+    if not hasattr(model, "update") and isinstance(now, str) and now == usual != "identity":
         model.set_params(init=_START)
     return model
 
