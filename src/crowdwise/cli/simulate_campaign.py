@@ -79,9 +79,11 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     if options.folder is not None:
         check_folder(options.folder)
     trains, first = learns(method, features.features), method.seed or 0
+    if options.votes is None and features.features is not None:
+        raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
     rows = read_features(features, read.item)
     estimator = build_campaign(method, rows if trains else None)
-    oracle = _oracle(options, read, features, first)
+    oracle = _oracle(options, read, first)
     more = _features(oracle, rows, estimator if trains else None)
     budget = usual_budget(oracle) if options.budget is None else options.budget
     batch = max(budget // 20, 1) if options.batch is None else options.batch
@@ -96,7 +98,7 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     job.main(summary(curves), "policy", document=lambda: facts, key="policies", screen=race_table)
 
 
-def _oracle(options: Options, read: ReadOptions, features: MaybeFeatures, seed: int) -> Oracle:
+def _oracle(options: Options, read: ReadOptions, seed: int) -> Oracle:
     """Who answers: the recorded votes, or simulated annotators."""
     from crowdwise.campaign.oracle import RecordedCrowd, SimulatedCrowd
 
@@ -105,8 +107,6 @@ def _oracle(options: Options, read: ReadOptions, features: MaybeFeatures, seed: 
         if options.truth is None and data.gold is None:
             raise SettingError(f"a race needs true labels; {GIVE_TRUTH}")
         return RecordedCrowd(data, read_gold(options.truth, data))
-    if features.features is not None:
-        raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
     sizes = {"n_items": options.items, "n_annotators": options.annotators, "votes_per_item": 1, "random_state": seed}
     return SimulatedCrowd.of(drawn(read.classes or "3", options.kind, **sizes), seed)
 
