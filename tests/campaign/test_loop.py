@@ -329,6 +329,35 @@ def test_fits_start_from_the_votes_unless_the_classifier_says_otherwise() -> Non
     assert cold(model=Raykar(init=start), features=features).model.init is start
 
 
+def test_labels_hardly_fall_from_batch_to_batch() -> None:
+    """Six campaigns with random answers, six batches each; from dawid-skene, labels lose a tenth of the items in between."""
+    from tests.methods.classify.crowds import clouds
+    from tests.methods.labels.helpers import quiet
+
+    from crowdwise.methods.classify.raykar import Raykar
+
+    falls: dict[str, list[float]] = {"loop": [], "dawid-skene": []}
+    for seed in range(6):
+        features, truth = clouds(seed, 120, 4, n_columns=8, gap=1.6)
+        rng = np.random.default_rng(seed)
+        right = rng.uniform(0.2, 0.9, 12) > rng.random((120, 12))
+        said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 4, (120, 12))) % 4)
+        item, annotator = np.divmod(rng.permutation(120 * 12), 12)
+        loop = ActiveLoop(Raykar(), items=range(120), annotators=range(12), classes=range(4), features=features)
+        share: dict[str, list[float]] = {name: [] for name in falls}
+        for start in range(0, 360, 60):
+            part = slice(start, start + 60)
+            loop.tell(Annotations.from_arrays(item[part], annotator[part], said[item[part], annotator[part]]))
+            with quiet():
+                fitted = {"loop": loop.result, "dawid-skene": Raykar().fit(features, loop.votes).result_}
+            for name, result in fitted.items():
+                share[name].append(float((result.posterior.argmax(axis=1) == truth).mean()))
+        for name, values in share.items():
+            falls[name].append(float(np.maximum(-np.diff(values), 0).max()))
+    assert max(falls["loop"]) < 0.05
+    assert max(falls["dawid-skene"]) > 0.1
+
+
 def test_new_items_of_a_classifier_bring_their_features() -> None:
     features = np.array([[-3.0], [0.1], [2.0], [4.0], [-2.0], [1.0]])
     loop = cold(model=Nearest(), policy="predictive-entropy+accuracy", features=features, diverse=False)
