@@ -135,7 +135,8 @@ class DALC(NeuralClassifier):
         assert isinstance(model, NetworkModel)
         assert isinstance(head, ExpertiseHead)
         assert log_prior is not None
-        if not drops(lambda: _plain(model).log_prob(features)):
+        once = _plain(model)
+        if not drops(lambda: once.log_prob(features)):
             model = replace(model, passes=0)
         if scaling is None:
             scaling, table = HiddenRows(model.network).read(lambda: _plain(model).log_prob(features))

@@ -39,4 +39,4 @@ def drops(answer: Callable[[], Any]) -> bool:
     """Whether the passes that `answer` makes would differ with dropout on; the state of the generator stays."""
     with torch.random.fork_rng(devices=[]), torch.no_grad(), Dropping() as dropping:
         answer()
-    return dropping.seen
+    return bool(dropping.seen)
