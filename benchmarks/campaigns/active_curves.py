@@ -30,7 +30,7 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from benchmarks.declaration import Benchmark
-from benchmarks.feature_sets import SETS
+from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import IMAGES, SHARED, interval, provenance, put, table
 from benchmarks.records import KEPT
 from crowdwise.campaign.loop import ActiveLoop
@@ -61,29 +61,31 @@ PICTURES = {
 }
 
 
-class ExpertCrowd:
-    """Annotators whose reliability varies over x as in DALC: sigmoid(u_a . t(x)), wrong answers uniform.
+class Answering:
+    """A crowd with an answer to every question, [N, A]: the same one whenever it is asked."""
 
-    The same question has the same answer, whenever and by whomever it is asked.
-    """
+    allowed = None
 
-    def __init__(self, X: np.ndarray, truth: np.ndarray, n_annotators: int, n_classes: int, seed: int, rank: int = 10) -> None:
-        rng = np.random.default_rng([7, seed])
-        rows = (X - X.mean(0)) / X.std(0)
-        traits = rows @ rng.normal(size=(X.shape[1], rank)) / np.sqrt(X.shape[1])
-        # The paper's entries, U(-0.3, 0.6); the scale spreads reliabilities out to nearly 0 and 1.
-        known = rng.uniform(-0.3, 0.6, (n_annotators, rank + 1))
-        logit = 2 * (traits @ known[:, 1:].T) + 4 * known[:, 0]
-        self.reliability = 1 / (1 + np.exp(-logit))
-        right = rng.random(logit.shape) < self.reliability
-        wrong = (truth[:, None] + rng.integers(1, n_classes, logit.shape)) % n_classes
-        self.said = np.where(right, truth[:, None], wrong)
-        self.items, self.annotators, self.classes = np.arange(len(X)), np.arange(n_annotators), np.arange(n_classes)
-        self.truth, self.allowed = truth.astype(np.int64), None
+    def __init__(self, said: np.ndarray, truth: np.ndarray, n_classes: int) -> None:
+        self.said, self.truth = said, truth.astype(np.int64)
+        self.items, self.annotators, self.classes = np.arange(len(said)), np.arange(said.shape[1]), np.arange(n_classes)
 
     def answer(self, questions: pl.DataFrame) -> pl.DataFrame:
         label = self.said[questions["item"].to_numpy(), questions["annotator"].to_numpy()]
         return questions.select("item", "annotator").with_columns(label=pl.Series(label))
+
+
+def experts(X: np.ndarray, truth: np.ndarray, n_annotators: int, n_classes: int, seed: int, rank: int = 10) -> Answering:
+    """Annotators whose reliability varies over x as in DALC: sigmoid(u_a . t(x)), wrong answers uniform."""
+    rng = np.random.default_rng([7, seed])
+    rows = (X - X.mean(0)) / X.std(0)
+    traits = rows @ rng.normal(size=(X.shape[1], rank)) / np.sqrt(X.shape[1])
+    # The paper's entries, U(-0.3, 0.6); the scale spreads reliabilities out to nearly 0 and 1.
+    known = rng.uniform(-0.3, 0.6, (n_annotators, rank + 1))
+    logit = 2 * (traits @ known[:, 1:].T) + 4 * known[:, 0]
+    right = rng.random(logit.shape) < 1 / (1 + np.exp(-logit))
+    wrong = (truth[:, None] + rng.integers(1, n_classes, logit.shape)) % n_classes
+    return Answering(np.where(right, truth[:, None], wrong), truth, n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +115,13 @@ def reduced(X: np.ndarray, X_test: np.ndarray, width: int) -> tuple[np.ndarray, 
 
 
 @cache
+def reduced_set(name: str, width: int) -> tuple[FeatureSet, np.ndarray, np.ndarray]:
+    """A set, and the reduced rows of its items and test items."""
+    data = SETS[name](0)
+    return data, *reduced(data.X, data.X_test, width)
+
+
+@cache
 def recorded(name: str, seed: int) -> Crowd:
     votes = crowdwise.read(next((SHARED / name).glob("annotations.csv*"))).deduplicate()
     return Crowd(RecordedCrowd(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv")))
@@ -121,9 +130,8 @@ def recorded(name: str, seed: int) -> Crowd:
 @cache
 def recorded_rows(name: str, width: int, most: int, seed: int) -> Crowd:
     """Recorded votes on items with features; another sample of the items for every seed where there are more."""
-    data = SETS[name](0)
+    data, X, X_test = reduced_set(name, width)
     chosen = np.sort(np.random.default_rng([3, seed]).permutation(data.votes.n_items)[:most])
-    X, X_test = reduced(data.X, data.X_test, width)
     votes = data.votes[chosen]
     gold = dict(zip(votes.items.tolist(), data.votes.classes[data.truth[chosen]].tolist(), strict=True))
     return Crowd(RecordedCrowd(votes.with_gold(gold)), X[chosen], X_test, data.votes.classes[data.truth_test])
@@ -132,10 +140,9 @@ def recorded_rows(name: str, width: int, most: int, seed: int) -> Crowd:
 @cache
 def simulated_rows(name: str, width: int, most: int, n_annotators: int, seed: int) -> Crowd:
     """Experts of different parts of a real feature space."""
-    data = SETS[name](0)
+    data, X, X_test = reduced_set(name, width)
     chosen = np.sort(np.random.default_rng([3, seed]).permutation(data.votes.n_items)[:most])
-    X, X_test = reduced(data.X, data.X_test, width)
-    crowd = ExpertCrowd(X[chosen], data.truth[chosen], n_annotators, data.votes.n_classes, seed)
+    crowd = experts(X[chosen], data.truth[chosen], n_annotators, data.votes.n_classes, seed)
     return Crowd(crowd, X[chosen], X_test, data.truth_test)
 
 

@@ -4,10 +4,11 @@
     python -m benchmarks run dalc_model --seeds 1 --dry-run
 
 Each method trains a classifier on the votes; accuracy and AUC are of items without votes. *MV* is two-stage with majority vote,
-*LFC* yan, *STAL* stal, and *DLC* dalc, by a linear model (LR), or with a number per annotator and feature (sparse) instead of
-ten traits. Experts are simulated as in dalc_table.py: queries of two intents, answers right with probability sigmoid(u . F x).
+*LFC* learning from crowds, raykar, and with reliability that depends on the item, yan; *STAL* stal, and *DLC* dalc, by a linear
+model (LR), or with a number per annotator and feature (sparse) instead of ten traits. Experts are
+simulated as in dalc_table.py: queries of two intents, answers right with probability sigmoid(u . F x).
 
-Runs are kept in benchmarks/records/dalc_model.jsonl, so that an interrupted command goes on where it stopped.
+Runs are kept in benchmarks/records/dalc_model.jsonl, so that an interrupted command resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ BENCHMARK = Benchmark(
 RECORDS = Records("dalc_model")
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "MV": ("two-stage", {"aggregator": "majority"}),
-    "LFC": ("yan", {}),
+    "LFC": ("raykar", {}),
+    "LFC, by item": ("yan", {}),
     "STAL": ("stal", {}),
     "DLC/LR": ("dalc", {"network": "linear"}),
     "DLC/Sparse": ("dalc", {"embedding": "full"}),
@@ -50,6 +52,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 PAPER = {
     "MV": (".6068", ".6302"),
     "LFC": (".6070", ".6304"),
+    "LFC, by item": ("-", "-"),
     "STAL": (".6091", ".6325"),
     "DLC/LR": (".6093", ".6325"),
     "DLC/Sparse": (".6710", ".6860"),

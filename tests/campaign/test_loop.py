@@ -292,6 +292,72 @@ def test_a_classifier_needs_features_and_they_need_to_fit() -> None:
         cold(features=np.zeros((2, 1)))
 
 
+def test_labels_come_from_features_and_votes_together() -> None:
+    """Forty items in two places, each with one vote; three votes are wrong, and the place of their items says so."""
+    side = np.repeat([-2.0, 2.0], 20)
+    features = np.column_stack([side, np.linspace(-1, 1, 40) % 0.3])
+    items = [f"i{n:02}" for n in range(40)]
+    labels = ["cat" if place < 0 else "dog" for place in side]
+    said = ["dog" if n in (3, 7) else "cat" if n == 30 else label for n, label in enumerate(labels)]
+    told = {"item": items, "annotator": [PEOPLE[n % 3] for n in range(40)], "label": said}
+    both = ActiveLoop(items=items, annotators=PEOPLE, classes=CLASSES, features=features)
+    both.tell(told)
+    assert type(both.model).__name__ == "Raykar"
+    assert both.labels()["label"].to_list() == labels
+    # A method of votes alone repeats the only vote of an item.
+    alone = ActiveLoop(items=items, annotators=PEOPLE, classes=CLASSES)
+    alone.tell(told)
+    assert type(alone.model).__name__ == "DawidSkene"
+    assert alone.labels()["label"].to_list() == said
+
+
+def test_images_are_left_to_a_network() -> None:
+    pytest.importorskip("torch")
+    loop = ActiveLoop(items=ITEMS, annotators=PEOPLE, classes=CLASSES, features=np.zeros((6, 4, 4, 3)))
+    assert type(loop.model).__name__ == "CCEM"
+
+
+def test_fits_start_from_the_votes_unless_the_classifier_says_otherwise() -> None:
+    from crowdwise.methods.classify.crowd_em import CrowdEM
+    from crowdwise.methods.classify.raykar import Raykar
+
+    features = np.arange(6.0)[:, None]
+    assert cold(model=Raykar(), features=features).model.init == "majority"
+    assert cold(model=CrowdEM(), features=features).model.init == "majority"
+    assert cold(model=Raykar(init="one-coin"), features=features).model.init == "one-coin"
+    start = np.full((6, 2), 0.5)
+    assert cold(model=Raykar(init=start), features=features).model.init is start
+
+
+def test_labels_hardly_fall_from_batch_to_batch() -> None:
+    """Six campaigns with random answers, six batches each; from dawid-skene, labels lose a tenth of the items in between."""
+    from tests.methods.classify.crowds import clouds
+    from tests.methods.labels.helpers import quiet
+
+    from crowdwise.methods.classify.raykar import Raykar
+
+    falls: dict[str, list[float]] = {"loop": [], "dawid-skene": []}
+    for seed in range(6):
+        features, truth = clouds(seed, 120, 4, n_columns=8, gap=1.6)
+        rng = np.random.default_rng(seed)
+        right = rng.uniform(0.2, 0.9, 12) > rng.random((120, 12))
+        said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 4, (120, 12))) % 4)
+        item, annotator = np.divmod(rng.permutation(120 * 12), 12)
+        loop = ActiveLoop(Raykar(), items=range(120), annotators=range(12), classes=range(4), features=features)
+        share: dict[str, list[float]] = {name: [] for name in falls}
+        for start in range(0, 360, 60):
+            part = slice(start, start + 60)
+            loop.tell(Annotations.from_arrays(item[part], annotator[part], said[item[part], annotator[part]]))
+            with quiet():
+                fitted = {"loop": loop.result, "dawid-skene": Raykar().fit(features, loop.votes).result_}
+            for name, result in fitted.items():
+                share[name].append(float((result.posterior.argmax(axis=1) == truth).mean()))
+        for name, values in share.items():
+            falls[name].append(float(np.maximum(-np.diff(values), 0).max()))
+    assert max(falls["loop"]) < 0.05
+    assert max(falls["dawid-skene"]) > 0.1
+
+
 def test_new_items_of_a_classifier_bring_their_features() -> None:
     features = np.array([[-3.0], [0.1], [2.0], [4.0], [-2.0], [1.0]])
     loop = cold(model=Nearest(), policy="predictive-entropy+accuracy", features=features, diverse=False)

@@ -134,8 +134,8 @@ def test_demo(run: Run, folder: Path) -> None:
         ("aggregate", "(consensus)"),
         ("plan", "(consensus)"),
         ("annotators", "(consensus)"),
-        ("suggest", "(dawid-skene; ccem with features)"),
-        ("simulate-campaign", "(dawid-skene; ccem with features)"),
+        ("suggest", "(dawid-skene; raykar with features)"),
+        ("simulate-campaign", "(dawid-skene; raykar with features)"),
     ],
 )
 def test_help_names_the_method_that_a_command_runs_by_default(run: Run, command: str, said: str) -> None:

@@ -137,18 +137,15 @@ def test_wrong_usage_ends_with_two(run: Run, campaign: Path, options: list[str],
     assert message in run("suggest", "votes.csv", *options, code=2).stderr
 
 
-@pytest.mark.slow
 def test_features_train_a_classifier(run: Run, campaign: Path) -> None:
-    pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     np.savez(campaign / "X.npz", X=rng.normal(size=(11, 2)), items=np.array([*range(10), 100]))
-    fast = ["--set", "epochs=2", "--set", "warmup=1"]
     options = ["--features", "X.npz", "--policy", "predictive-entropy+accuracy", "--pool", "pool.csv"]
-    result = run("suggest", "votes.csv", *options, *fast, "--budget", "2")
+    result = run("suggest", "votes.csv", *options, "--budget", "2")
     assert set(table(result.stdout)["item"].to_list()) <= {8, 9, 100}
-    assert "ccem: expected accuracy 0." in result.stderr
+    assert "raykar: expected accuracy 0." in result.stderr
     np.savez(campaign / "X.npz", X=rng.normal(size=(10, 2)), items=np.arange(10))
-    assert "no row for 1 items of the pool, such as 100" in run("suggest", "votes.csv", *options, *fast, code=1).stderr
+    assert "no row for 1 items of the pool, such as 100" in run("suggest", "votes.csv", *options, code=1).stderr
 
 
 # -- plan -----------------------------------------------------------------------------------------
@@ -172,6 +169,17 @@ def test_a_target_that_is_reached_needs_nothing_more(run: Run, campaign: Path) -
     text = run("plan", "model", "--target", "0.1").stdout
     assert "target 0.1 with probability 0.95: reached" in text
     assert re.search(r"now: expected accuracy 0\.\d\d, in nine of ten crowds 0\.\d\d to \d\.\d\d", text)
+
+
+def test_a_plan_may_rest_on_features_too(run: Run, campaign: Path) -> None:
+    recorded_features(campaign)
+    options = ["plan", "votes.csv", "--features", "X.npz", "--target", "0.6", "--campaigns", "2", "--json"]
+    document = json.loads(run(*options).stdout)
+    assert document["method"] == "raykar"
+    # Features that give the class away make labels surer than the votes alone do.
+    alone = json.loads(run("plan", "votes.csv", "--target", "0.6", "--campaigns", "2", "--json", "-m", "dawid-skene").stdout)
+    assert document["expected_accuracy"]["mean"] > alone["expected_accuracy"]["mean"]
+    assert "counts votes alone: leave --features out" in run(*options, "--method", "majority", code=2).stderr
 
 
 def test_targets_are_shares(run: Run, campaign: Path) -> None:

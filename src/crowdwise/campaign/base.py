@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.campaign.journal import Journal
-from crowdwise.campaign.learner import Learner
+from crowdwise.campaign.learner import Learner, default_model
 from crowdwise.campaign.ledger import Ledger
 from crowdwise.campaign.names import ids_of, names_only
 from crowdwise.campaign.policies import DEFAULT_POLICY, State, policy_of
@@ -40,7 +40,7 @@ class BaseLoop:
 
     def __init__(
         self,
-        model: Any,
+        model: Any = None,
         policy: Any = DEFAULT_POLICY,
         votes: Any = None,
         *,
@@ -55,6 +55,7 @@ class BaseLoop:
         **limits: Unpack[Limits],
     ) -> None:
         settings = settings_of(policy, explore, diverse, random_state)
+        model = default_model(features) if model is None else model
         new = NewCampaign(model, votes, annotators, classes, feature_items, features is not None, limits, settings)
         start, first = new.start, new.first
         self.policy = policy_of(policy)
@@ -71,7 +72,7 @@ class BaseLoop:
     def load(
         cls,
         path: str | PathLike[str],
-        model: Any,
+        model: Any = None,
         *,
         policy: Any = None,
         features: Any = None,
@@ -106,7 +107,7 @@ class BaseLoop:
             )
             if feature_items is None and n_rows_of(features) == len(rows) + len(loop._ledger.later):
                 rows = ids_of([*rows.tolist(), *loop._ledger.later])
-        loop._learner = Learner(model, features, rows, start.history)
+        loop._learner = Learner(default_model(features) if model is None else model, features, rows, start.history)
         lost = loop._learner.missing(loop._ledger.later)
         if lost:
             raise InputError(f"no features of {len(lost):,} items that came later, such as {lost[0]!r}; add their rows")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,33 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import Result
 
-__all__ = ["Learner"]
+__all__ = ["Learner", "default_model", "from_shares"]
+
+# What a refit starts from: shares of votes, which a few more of them never turn round, as they may the estimates of annotators.
+_START = "majority"
+
+
+def default_model(features: Any) -> Any:
+    """The method of a campaign: of votes alone without features, of both with a table of them, a network for images.
+
+    Chosen on simulated crowds (`python -m benchmarks run campaign_models`), and quick enough to be fitted after every answer.
+    """
+    from crowdwise.estimator.registry import make
+
+    if features is None:
+        return make("dawid-skene")
+    if len(getattr(features, "shape", (0, 0))) > 2:
+        return make("ccem", init=_START)
+    return make("raykar", classifier="auto", init=_START)
+
+
+def from_shares(model: Any) -> Any:
+    """A classifier whose fits start from the votes' shares, unless its setting `init` says otherwise than usual."""
+    usual = next((one.default for one in fields(model) if one.name == "init"), None) if is_dataclass(model) else None
+    now = getattr(model, "init", None)
+    if not hasattr(model, "update") and isinstance(now, str) and now == usual != "identity":
+        model.set_params(init=_START)
+    return model
 
 
 class Learner:
@@ -31,7 +58,8 @@ class Learner:
     Parameters
     ----------
     model : Aggregator or classifier
-        What has `update` counts votes; anything else learns from features.
+        What has `update` counts votes; anything else learns from features, and starts every fit from the votes' shares unless
+        its setting `init` says otherwise.
     features, rows : [M, ...] and [M], or None
         Features, and the item of every row.
     history : DataFrame or None
@@ -46,6 +74,7 @@ class Learner:
             )
         if not self.counts_votes and rows is None:
             raise SettingError(f"{type(model).__name__} learns from features: give features=...")
+        from_shares(model)
 
     @property
     def counts_votes(self) -> bool:

@@ -39,9 +39,10 @@ class ActiveLoop(BaseLoop):
 
     Parameters
     ----------
-    model : Aggregator or classifier
-        Label-only methods are updated; classifiers, which need `features`, are fitted again. It belongs to the loop from
-        here on.
+    model : Aggregator or classifier, optional
+        Label-only methods are updated. Classifiers, which need `features`, label items by features and votes together; they
+        are fitted again, every time from the shares of the votes unless their setting `init` says otherwise. By default
+        dawid-skene, and with features raykar. It belongs to the loop from here on.
     policy : str or Policy
         See `crowdwise.campaign.policies`.
     votes : Annotations or frame, optional

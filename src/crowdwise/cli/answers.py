@@ -17,7 +17,7 @@ from crowdwise.report.text import match_line
 __all__ = ["QUICK_CLASSIFIER", "build_campaign", "build_classifier", "build_task", "check_rows", "fit_answers", "fit_rows"]
 __all__ += ["learns", "read_answers", "read_features"]
 
-# Campaigns fit again and again, and several processes train one network.
+# Several processes train one network.
 QUICK_CLASSIFIER = "ccem"
 
 
@@ -68,9 +68,13 @@ def build_classifier(options: TaskOptions, default: str = fitting.DEFAULT_CLASSI
     return fitting.set_up(make_classifier(options.method or default), options)
 
 
-def build_campaign(method: MethodOptions, trains: bool) -> Any:
-    """Make the method of a campaign: a classifier where one is trained."""
-    return build_classifier(method, QUICK_CLASSIFIER) if trains else fitting.build(method, "dawid-skene")
+def build_campaign(method: MethodOptions, rows: io.features.Features | None = None) -> Any:
+    """Make the method of a campaign: a classifier where there are `rows` to train one on."""
+    if rows is None:
+        return fitting.build(method, "dawid-skene")
+    from crowdwise.campaign.learner import default_model, from_shares
+
+    return from_shares(fitting.set_up(default_model(rows.X), method) if method.method is None else build_classifier(method))
 
 
 def learns(method: MethodOptions, features: str | None) -> bool:

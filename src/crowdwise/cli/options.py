@@ -174,7 +174,7 @@ class MethodOptions(KnownOptions):
 class CampaignMethodOptions(MethodOptions):
     """The same, for campaigns, with features or without."""
 
-    method: str | None = option("--method -m", "NAME", _NAME, shown="dawid-skene; ccem with features")
+    method: str | None = option("--method -m", "NAME", _NAME, shown="dawid-skene; raykar with features")
 
 
 @panel(FEATURES)

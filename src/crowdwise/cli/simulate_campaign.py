@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import crowdwise
-from crowdwise import campaign, report
+from crowdwise import campaign, io, report
 from crowdwise.cli.answers import build_campaign, check_rows, learns, read_features
 from crowdwise.cli.declare import argument, file, flag, group, option, panel
 from crowdwise.cli.fitting import parse_list, read_gold, read_votes
@@ -72,9 +72,12 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     if options.folder is not None:
         crowdwise.estimator.check_folder(options.folder)
     trains, first = learns(method, features.features), method.seed or 0
-    estimator = build_campaign(method, trains)
-    oracle = _oracle(options, read, features, first)
-    more = _features(oracle, read, features, estimator if trains else None)
+    if options.votes is None and features.features is not None:
+        raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
+    rows = read_features(features, read.item)
+    estimator = build_campaign(method, rows if trains else None)
+    oracle = _oracle(options, read, first)
+    more = _features(oracle, rows, estimator if trains else None)
     budget = campaign.usual_budget(oracle) if options.budget is None else options.budget
     batch = max(budget // 20, 1) if options.batch is None else options.batch
     seeds = range(first, first + options.campaigns)
@@ -88,22 +91,19 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     job.main(campaign.summary(curves), "policy", document=lambda: facts, key="policies", screen=report.race_table)
 
 
-def _oracle(options: Options, read: ReadOptions, features: MaybeFeatures, seed: int) -> campaign.Oracle:
+def _oracle(options: Options, read: ReadOptions, seed: int) -> campaign.Oracle:
     """Who answers: the recorded votes, or simulated annotators."""
     if options.votes is not None:
         data = read_votes(options.votes, read)
         if options.truth is None and data.gold is None:
             raise SettingError(f"a race needs true labels; {GIVE_TRUTH}")
         return campaign.RecordedCrowd(data, read_gold(options.truth, data))
-    if features.features is not None:
-        raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
     sizes = {"n_items": options.items, "n_annotators": options.annotators, "votes_per_item": 1, "random_state": seed}
     return campaign.SimulatedCrowd.of(drawn(read.classes or "3", options.kind, **sizes), seed)
 
 
-def _features(oracle: campaign.Oracle, read: ReadOptions, features: MaybeFeatures, classifier: Any) -> dict[str, Any]:
+def _features(oracle: campaign.Oracle, rows: io.features.Features | None, classifier: Any) -> dict[str, Any]:
     """Features as `race` takes them."""
-    rows = read_features(features, read.item)
     if rows is None or oracle.allowed is None:
         return {}
     from crowdwise.methods.classify.rows import taken_by

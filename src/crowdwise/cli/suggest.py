@@ -77,12 +77,12 @@ def _state(options: Options, read: ReadOptions, method: MethodOptions, features:
     model, table = None, None
     if trains and known.n_votes:
         assert rows is not None
-        model = build_campaign(method, trains)
+        model = build_campaign(method, rows)
         check_rows(rows, known, all_items=True)
         table = campaign.names.sliceable(fit_rows(rows, known, model, method))
         result = model.result_
     else:
-        estimator = build_campaign(MethodOptions(seed=method.seed) if trains else method, False)
+        estimator = build_campaign(MethodOptions(seed=method.seed) if trains else method)
         result = careful(known, estimator, method).result_
         if rows is not None:
             # Only to distribute questions; where rows are missing, they are not.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from crowdwise.methods.classify.dalc import DALC  # noqa: E402
 from crowdwise.methods.labels.majority import MajorityVote  # noqa: E402
 from crowdwise.methods.labels.one_coin import OneCoin  # noqa: E402
 from crowdwise.parts.annotators.expertise import Factors  # noqa: E402
-from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, dropout_on, mean_log_prob  # noqa: E402
+from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, mean_log_prob  # noqa: E402
 
 FEATURES, TRUTH = blobs(0, 60, 3, gap=5.0)
 VOTES = votes_on(TRUTH, even(4, 3, 0.8), share=0.8)
@@ -138,13 +139,13 @@ def test_the_posterior_is_bayes_rule(settings: dict[str, Any]) -> None:
     np.testing.assert_allclose(model.set_params(confidence="model").predict_proba(FEATURES, VOTES), expected, atol=1e-9)
 
 
-def head_of(votes: Annotations, network: nn.Module, passes: int, table: Any = FEATURES) -> ExpertiseHead:
+def head_of(votes: Annotations, network: nn.Module, passes: int, table: Any = FEATURES, every: int = 1) -> ExpertiseHead:
     width = 8 if table is None else table.shape[1]
     factors = Factors.start(votes, width, np.random.default_rng(0), rank=2, full=False)
     start = torch.full((60, 3), 1 / 3, dtype=torch.float64)
     start[torch.arange(60), torch.as_tensor(TRUTH)] = 2 / 3
     start /= start.sum(1, keepdim=True)
-    return ExpertiseHead(votes, factors, start, network, table, passes=passes, alternations=1, seed=5)
+    return ExpertiseHead(votes, factors, start, network, table, passes=passes, alternations=1, every=every, seed=5)
 
 
 def small_network() -> nn.Module:
@@ -199,9 +200,9 @@ def test_passes_are_averaged_in_probability_space_with_dropout_on() -> None:
     network = small_network()
     log_prob = evaluation(network)
     plain = log_prob().numpy()
-    np.testing.assert_array_equal(mean_log_prob(network, log_prob, 0), plain)
+    np.testing.assert_array_equal(mean_log_prob(log_prob, 0), plain)
     torch.manual_seed(3)
-    found = mean_log_prob(network, log_prob, 4)
+    found = mean_log_prob(log_prob, 4)
     torch.manual_seed(3)
     # The same four passes by hand: only the dropout layer is in training mode.
     network[2].train()
@@ -210,9 +211,49 @@ def test_passes_are_averaged_in_probability_space_with_dropout_on() -> None:
     np.testing.assert_allclose(found, logsumexp(draws, axis=0) - np.log(4))
     assert np.abs(found - plain).max() > 1e-3
     np.testing.assert_array_equal(log_prob(), plain)
-    with dropout_on(network):
-        assert not torch.equal(log_prob(), log_prob())
-    assert torch.equal(log_prob(), log_prob())
+
+
+class CallsDropout(nn.Module):
+    """Dropout without a layer of its own, as many networks have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)
+
+    def forward(self, x: Any) -> Any:
+        hidden = nn.functional.dropout(self.norm(self.first(x)).relu(), 0.5, self.training)
+        return self.last(hidden)
+
+
+def test_dropout_called_within_a_network_is_left_on_too() -> None:
+    model = fitted(network=CallsDropout)
+    assert model.model_.passes == 3
+    assert model.uncertainty(FEATURES).disagreement.max() > 1e-4
+    # Three passes by hand, in which only the call drops: running means of the normalisation are those of the fit.
+    network = model.model_.network
+    dtype = next(network.parameters()).dtype
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    rows = torch.as_tensor(FEATURES, dtype=dtype)
+    hidden = network.norm(network.first(rows)).relu()
+    from crowdwise.parts.heads.seeding import seeded
+
+    with seeded(0, 0, 0, torch.device("cpu")), torch.no_grad():
+        draws = [network.last(nn.functional.dropout(hidden, 0.5)).double().softmax(1) for _ in range(3)]
+    np.testing.assert_allclose(model.predict_proba(FEATURES), torch.stack(draws).mean(0), atol=1e-6)
+    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+
+
+def test_a_round_every_ten_steps_of_a_small_set() -> None:
+    network = small_network()
+    head = head_of(VOTES, network, 0, every=5)
+    seen = []
+    for epoch in range(11):
+        head.begin_epoch(epoch, evaluation(network))
+        seen.append(head.factors.embedding.copy())
+    changed = [bool((one != other).any()) for one, other in pairwise(seen)]
+    assert [epoch + 1 for epoch, change in enumerate(changed) if change] == [5, 10]
+    assert fitted(batch_size=16).head_.every == 10 * 16 // 60
+    assert fitted(batch_size=128).head_.every == 10 * 128 // 60
 
 
 def test_hidden_rows_are_what_the_last_linear_layer_reads() -> None:

@@ -237,6 +237,21 @@ def test_tempered_gaussians_are_not_too_sure_of_rows_they_have_not_seen() -> Non
     assert said.max(axis=1).mean() < model.predict_proba(features[:60]).max(axis=1).mean()
 
 
+def test_the_classifier_may_be_chosen_by_the_votes_on_items_left_out() -> None:
+    """Clouds are what Gaussians expect; a line across columns with heavy tails is not."""
+    rng = np.random.default_rng(0)
+    wide = rng.standard_t(2, size=(400, 6)).clip(-30, 30)
+    line = (wide[:, 0] + 0.3 * wide[:, 1] > 1.2).astype(int)
+    crowds = {"gaussian": clouds(1, 200, 3, n_columns=20, gap=1.5), "logistic": (wide, line)}
+    for kind, (features, truth) in crowds.items():
+        votes = vote(0, truth, diagonal_crowd(6, int(truth.max()) + 1, 0.7), per_item=2)
+        chosen, same = (Raykar(classifier=name, init="majority").fit(features, votes) for name in ("auto", kind))
+        np.testing.assert_array_equal(chosen.posterior_, same.posterior_)
+        np.testing.assert_array_equal(chosen.predict_proba(features), same.predict_proba(features))
+        other = Raykar(classifier="gaussian" if kind == "logistic" else "logistic", init="majority").fit(features, votes)
+        assert (chosen.posterior_ != other.posterior_).any()
+
+
 def labelme(folder: Path) -> tuple[np.ndarray, Annotations, np.ndarray, np.ndarray]:
     data, test = np.load(folder / "labelme" / "features.npz"), np.load(folder / "labelme" / "test_features.npz")
     votes = Annotations.from_frame(pl.read_csv(folder / "labelme" / "annotations.csv"))

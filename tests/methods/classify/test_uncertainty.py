@@ -156,6 +156,28 @@ def test_passes_without_dropout_in_the_network_are_refused() -> None:
         fitted(dropout=0.0, dropout_passes=5)
 
 
+class Within(nn.Module):
+    """Drops by a call, or within attention, where torch does not let one see it."""
+
+    def __init__(self, hidden: bool) -> None:
+        super().__init__()
+        self.hidden, self.last = hidden, nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        if not self.hidden:
+            return self.last(nn.functional.dropout(x, p=0.5, training=self.training))
+        rows = x[:, None]
+        dropped = 0.5 if self.training else 0.0
+        return self.last(nn.functional.scaled_dot_product_attention(rows, rows, rows, dropout_p=dropped)[:, 0])
+
+
+def test_dropout_called_within_forward_counts_and_what_cannot_be_left_on_is_refused() -> None:
+    model = fitted(network=lambda: Within(False), dropout_passes=8)
+    assert model.uncertainty(FEATURES).sd.max() > 0.02
+    with pytest.raises(SettingError, match="that within attention"):
+        fitted(network=lambda: Within(True), dropout_passes=8)
+
+
 def test_copies_of_one_module_are_no_ensemble() -> None:
     with pytest.raises(SettingError, match="copies of one module would all start alike; give a function"):
         fitted(members=2, network=torch.nn.Linear(FEATURES.shape[1], 3))

@@ -5,7 +5,7 @@ The model alone, which the paper calls DLC; whom to ask about what is a matter o
 Model      p(z = k | x) = f(x)_k, a network with dropout
            P(vote of a = z | x) = eta(x, a) = sigmoid(u_a . F (x, 1)), wrong labels uniform; u_a in R^d
 E-step     a vote adds  logit eta + log(K - 1)  to the class it names; the prior is the mean of f over passes with dropout
-M-step     an epoch of f on q; given F, all u_a by Newton steps; given u, F by L-BFGS
+M-step     an epoch of f on q (some of a small set); given F, all u_a by Newton steps; given u, F by L-BFGS
 
 Notes
 -----
@@ -46,7 +46,8 @@ from crowdwise.methods.classify.network_model import NetworkModel, materialised
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.annotators.expertise import Expertise, Factors, infer_labels
-from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, has_dropout
+from crowdwise.parts.heads.dropping import drops
+from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows
 from crowdwise.parts.priors.scaling import Scaling
 
 __all__ = ["DALC"]
@@ -54,6 +55,8 @@ __all__ = ["DALC"]
 
 # Rounds of the last inference, under the finished network, and the mean change of an item that ends them.
 _LAST_ROUNDS, _LAST_CHANGE = 20, 1e-6
+# Steps of the network, or a few less, from one round of EM to the next: on a small set, an epoch changes next to nothing.
+_STEPS = 10
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -120,8 +123,9 @@ class DALC(NeuralClassifier):
             projection_penalty=self.projection_penalty,
         )
         passes, alternations = self.dropout_passes, self.alternations
+        every = max(1, _STEPS * self.batch_size // max(votes.n_items, 1))
         return ExpertiseHead(
-            votes, factors, start.posterior, network, table, passes=passes, alternations=alternations, seed=seed
+            votes, factors, start.posterior, network, table, passes=passes, alternations=alternations, every=every, seed=seed
         )
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
@@ -131,7 +135,8 @@ class DALC(NeuralClassifier):
         assert isinstance(model, NetworkModel)
         assert isinstance(head, ExpertiseHead)
         assert log_prior is not None
-        if not has_dropout(model.network):
+        once = _plain(model)
+        if not drops(lambda: once.log_prob(features)):
             model = replace(model, passes=0)
         if scaling is None:
             scaling, table = HiddenRows(model.network).read(lambda: _plain(model).log_prob(features))

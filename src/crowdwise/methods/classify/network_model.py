@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,10 @@ from crowdwise.engines.gradient.fields import Fields, answer_of, left_out
 from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once, in_order, parts_of, rows_of
 from crowdwise.errors import DataWarning, InputError, SettingError, listed
 from crowdwise.kernels.types import Floats
+from crowdwise.parts.heads.dropping import Dropping, drops
 from crowdwise.parts.heads.seeding import seeded
 
-__all__ = ["DROPOUT", "NetworkModel", "Uncertainty", "check_mixed", "few_rows", "materialised", "suited_rows"]
-
-
-DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+__all__ = ["NetworkModel", "Uncertainty", "check_dropout", "check_mixed", "few_rows", "materialised", "suited_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +63,9 @@ class NetworkModel:
             yield index, torch.stack(draws)
 
     def _once(self, network: nn.Module, rows: torch.Tensor | Fields) -> torch.Tensor:
-        if self.passes:
-            for module in network.modules():
-                module.training = isinstance(module, DROPOUT)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
-            logits = answer_of(network, rows)
         network.eval()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed), Dropping() if self.passes else nullcontext():
+            logits = answer_of(network, rows)
         answer: torch.Tensor = logits.double().log_softmax(1).cpu()
         return answer
 
@@ -162,6 +158,18 @@ def check_mixed(network: nn.Module, rows: Rows, device: torch.device) -> None:
             answer_of(network, rows.take(few_rows(rows)).to(device))
     except RuntimeError as problem:
         raise SettingError(f'precision="mixed" fails on this machine ({problem}); set precision="float32"') from problem
+
+
+def check_dropout(network: nn.Module, rows: Rows, dtype: torch.dtype) -> None:
+    """Refuse a network whose passes would all agree, as far as two rows show."""
+    network.eval()
+    taken = suited_rows(network, rows, None, dtype, torch.device("cpu")).take(few_rows(rows))
+    if not drops(lambda: answer_of(network, taken)):
+        raise SettingError(
+            "dropout_passes: the network has no dropout, so that all passes would agree; set dropout=0.5 (mlp and cnn), or "
+            "give your own network nn.Dropout layers (F.dropout in its forward will do; that within attention and recurrent "
+            "layers, and of compiled networks, cannot be left on)"
+        )
 
 
 def materialised(network: nn.Module, rows: Rows) -> nn.Module:

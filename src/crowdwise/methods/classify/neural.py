@@ -17,7 +17,7 @@ from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.continued import Continued, continued, with_annotators
 from crowdwise.methods.classify.features import checked_features
-from crowdwise.methods.classify.network_model import DROPOUT, NetworkModel, Uncertainty, few_rows, materialised
+from crowdwise.methods.classify.network_model import NetworkModel, Uncertainty, check_dropout, few_rows, materialised
 from crowdwise.methods.classify.runs import Start, Task
 from crowdwise.methods.classify.trained import TrainedClassifier
 
@@ -126,13 +126,10 @@ class NeuralClassifier(_Continuing, TrainedClassifier):
     def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         """The backbone and, for a built-in one, the plain values that rebuild it."""
         made, spec = self._made(rows, start.n_classes)
-        drops = any(isinstance(module, DROPOUT) and module.p > 0 for module in made.modules())
-        if self.dropout_passes and not drops:
-            raise SettingError(
-                "dropout_passes: the network has no dropout, so that all passes would agree; set dropout=0.5 (mlp and cnn), or "
-                "give your own network nn.Dropout layers"
-            )
-        return materialised(made, rows).to(start.dtype), spec
+        network = materialised(made, rows).to(start.dtype)
+        if self.dropout_passes:
+            check_dropout(network, rows, start.dtype)
+        return network, spec
 
     def _made(self, rows: Rows, n_classes: int) -> tuple[nn.Module, dict[str, Any] | None]:
         if self._earlier is not None:

@@ -12,7 +12,8 @@ Starts from the posterior of `dawid-skene` (the paper: vote shares, here ``init=
 recognised before the classifier learns from them. Pseudo-votes follow the crowd's rows as far as the annotator attends: a
 hierarchical prior, where the paper has one Beta prior for all. ``classifier="gaussian"`` uses Gaussian classes instead of
 logistic regression (see `crowdwise.parts.priors.gaussian`); their probabilities, which are always too sure of themselves, are
-tempered until they predict the votes on items left out best. Cost of a round: O(N D K + E K).
+tempered until they predict the votes on items left out best. ``classifier="auto"`` fits both, and keeps the one that predicts
+these votes better. Cost of a round: O(N D K + E K).
 
 References
 ----------
@@ -21,13 +22,14 @@ Raykar, Yu, Zhao, Valadez, Florin, Bogoni and Moy (2010), Learning from crowds, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL, Fit, Progress, alternate, best_of
 from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Floats, Integers
@@ -42,6 +44,8 @@ __all__ = ["Raykar", "teaching_items"]
 
 
 _FOLDS = 5
+# Steps of a logistic regression on given labels, which ends earlier where it can.
+_LOGISTIC_STEPS = 100
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -60,8 +64,8 @@ class Raykar(CrowdClassifier):
     classifier: str = setting(
         "logistic",
         "logistic: logistic regression, as in the paper; gaussian: a Gaussian per class with one covariance, which learns "
-        "from fewer items.",
-        choices=("logistic", "gaussian"),
+        "from fewer items; auto: whichever of the two predicts the votes on items left out better.",
+        choices=("logistic", "gaussian", "auto"),
     )
     l2: float | None = setting(
         None,
@@ -101,28 +105,52 @@ class Raykar(CrowdClassifier):
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
         some, fewer = features[taught], votes.take_items(taught)
+        kinds = ("logistic", "gaussian") if self.classifier == "auto" else (self.classifier,)
+        fits = {kind: self._alternated(kind, some, fewer, start, progress) for kind in kinds}
+        if self.classifier == "logistic":
+            return _learned(fits["logistic"])
+        # The same folds for both, and the logistic regression first: it is kept where neither is better.
+        seed = int(generator(self.random_state).integers(2**31))
+        tempers = {kind: self._tempered(kind, fit, some, fewer, np.random.default_rng(seed)) for kind, fit in fits.items()}
+        kind = max(tempers, key=lambda kind: tempers[kind].evidence)
+        fit, temper = fits[kind], tempers[kind]
+        if kind == "logistic":
+            return _learned(fit)
+        model = LogisticModel(fit.prior.raw_weights * temper.factor)
+        # What the Gaussians say of an item that they have seen is too sure; what they say without it is not.
+        log_prior = model.log_prob(features)
+        log_prior[taught] = log_softmax(temper.scores * temper.factor)
+        return replace(_learned(fit), model=model, log_prior=log_prior)
+
+    def _alternated(self, kind: str, features: Any, votes: Annotations, start: Floats, progress: Progress | None) -> Fit:
+        """EM with one of the classifiers."""
         prior: LogisticPrior | GaussianPrior
-        if self.classifier == "gaussian":
-            prior = GaussianPrior.start(some, votes.n_classes, self.pseudo_rows)
+        if kind == "gaussian":
+            prior = GaussianPrior.start(features, votes.n_classes, self.pseudo_rows)
         else:
-            prior = LogisticPrior.start(some, votes.n_classes, l2=self.l2, steps=self.steps)
-        annotators = Confusion.start(self._pseudo_votes(fewer, start), votes.n_annotators)
-        known = np.empty(0, np.int16) if fewer.gold is None else fewer.gold
-        fit = best_of(
+            prior = LogisticPrior.start(features, votes.n_classes, l2=self.l2, steps=self.steps)
+        annotators = Confusion.start(self._pseudo_votes(votes, start), votes.n_annotators)
+        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+        return best_of(
             lambda first: alternate(
-                fewer, prior, annotators, start=first, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress
+                votes, prior, annotators, start=first, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress
             ),
             [start],
         )
-        if self.classifier == "logistic":
-            return Learned(LogisticModel(fit.prior.raw_weights), fit.annotators, fit.trace, fit.n_iter, fit.converged)
-        left_out = _left_out_scores(some, fit.posterior, self.pseudo_rows, generator(self.random_state))
-        temper = _temperature(left_out, fewer, fit.annotators)
-        model = LogisticModel(fit.prior.raw_weights * temper)
-        # What the Gaussians say of an item that they have seen is too sure; what they say without it is not.
-        log_prior = model.log_prob(features)
-        log_prior[taught] = log_softmax(left_out * temper)
-        return Learned(model, fit.annotators, fit.trace, fit.n_iter, fit.converged, log_prior)
+
+    def _tempered(self, kind: str, fit: Fit, features: Any, votes: Annotations, rng: np.random.Generator) -> _Temper:
+        """A classifier's log-odds of items that it has not seen, under the labels found, and how far the votes believe them."""
+
+        def weights(rest: Integers) -> Floats:
+            prior: LogisticPrior | GaussianPrior
+            if kind == "gaussian":
+                prior = GaussianPrior.start(features[rest], votes.n_classes, self.pseudo_rows)
+            else:
+                prior = LogisticPrior.start(features[rest], votes.n_classes, l2=self.l2, steps=_LOGISTIC_STEPS)
+            return prior.update(fit.posterior[rest]).raw_weights
+
+        scores = _left_out_scores(features, votes.n_classes, weights, rng)
+        return _Temper(scores, *_temperature(scores, votes, fit.annotators))
 
     def _pseudo_votes(self, votes: Annotations, start: Floats) -> Floats:
         if self.pool == "own":
@@ -139,20 +167,33 @@ def teaching_items(votes: Annotations) -> Integers:
     return np.flatnonzero(useful)
 
 
-def _left_out_scores(features: Any, posterior: Floats, rows: float | None, rng: np.random.Generator) -> Floats:
-    """Log-odds of every item from Gaussians fitted, under the labels found, without it and a fifth of the others, [N, K]."""
-    n_items, n_classes = posterior.shape
+@dataclass(frozen=True)
+class _Temper:
+    """Log-odds of items left out, [N, K], what to multiply them by, and the log-probability of all votes then."""
+
+    scores: Floats
+    factor: float
+    evidence: float
+
+
+def _learned(fit: Fit) -> Learned:
+    return Learned(LogisticModel(fit.prior.raw_weights), fit.annotators, fit.trace, fit.n_iter, fit.converged)
+
+
+def _left_out_scores(features: Any, n_classes: int, weights: Callable[[Integers], Floats], rng: np.random.Generator) -> Floats:
+    """Log-odds of every item by weights [D + 1, K] found without it and a fifth of the others, [N, K]."""
+    n_items = features.shape[0]
     fold = rng.permutation(n_items) % _FOLDS
     scores = np.zeros((n_items, n_classes))
     for held_out in range(min(_FOLDS, n_items) if n_items > 1 else 0):
         out = fold == held_out
-        weights = GaussianPrior.start(features[~out], n_classes, rows).update(posterior[~out]).raw_weights
-        scores[out] = features[out] @ weights[:-1] + weights[-1]
+        found = weights(np.flatnonzero(~out))
+        scores[out] = features[np.flatnonzero(out)] @ found[:-1] + found[-1]
     return scores
 
 
-def _temperature(scores: Floats, votes: Annotations, annotators: AnnotatorModel) -> float:
-    """What to multiply log-odds by, at most 1, so that the votes are likeliest."""
+def _temperature(scores: Floats, votes: Annotations, annotators: AnnotatorModel) -> tuple[float, float]:
+    """What to multiply log-odds by, at most 1, so that the votes are likeliest; and their log-probability then."""
     from scipy.optimize import minimize_scalar
 
     no_one, scratch = np.empty(0, np.int16), np.zeros_like(scores)
@@ -160,4 +201,5 @@ def _temperature(scores: Floats, votes: Annotations, annotators: AnnotatorModel)
     def loss(log_temperature: float) -> float:
         return -annotators.infer(votes, log_softmax(scores * np.exp(log_temperature)), no_one, scratch)[0]
 
-    return float(np.exp(minimize_scalar(loss, bounds=(np.log(0.01), 0.0), method="bounded").x))
+    found = minimize_scalar(loss, bounds=(np.log(0.01), 0.0), method="bounded")
+    return float(np.exp(found.x)), -float(found.fun)

@@ -11,8 +11,7 @@ from epoch to epoch and are standardised again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -25,16 +24,14 @@ from crowdwise.errors import InputError
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.expertise import Factors, infer_labels
 from crowdwise.parts.heads.batch import Batch
+from crowdwise.parts.heads.dropping import Dropping
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.seeding import seeded
 from crowdwise.parts.heads.tap import FeatureTap
 from crowdwise.parts.heads.targets import soft_cross_entropy
 from crowdwise.parts.priors.scaling import Scaling
 
-__all__ = ["ExpertiseHead", "HiddenRows", "dropout_on", "has_dropout", "mean_log_prob"]
-
-
-_DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+__all__ = ["ExpertiseHead", "HiddenRows", "mean_log_prob"]
 
 # Share of the penalties in the first round, and rounds until they are whole. The labels of the start are so noisy that
 # differences between annotators look small: under the whole penalty, EM may give them up and never find them again.
@@ -56,12 +53,13 @@ class ExpertiseHead(Head):
         Whose passes with dropout are averaged, and whose hidden rows are read where there is no table.
     table : [N, D] or None
         Scaled features, dense or sparse; None to read the network's.
-    passes, alternations, seed : int
-        Passes with dropout, turns between embeddings and projection, and the seed of the passes.
+    passes, alternations, every, seed : int
+        Passes with dropout, turns between embeddings and projection, epochs from one round to the next, and the seed of the
+        passes.
     """
 
     target: Tensor
-    rounds: Tensor
+    epochs: Tensor
     traits: Tensor
     embedding: Tensor
     projection: Tensor
@@ -77,16 +75,18 @@ class ExpertiseHead(Head):
         *,
         passes: int,
         alternations: int,
+        every: int,
         seed: int,
     ) -> None:
         super().__init__()
-        self.votes, self.table, self.passes, self.alternations, self.seed = votes, table, passes, alternations, seed
+        self.votes, self.table, self.seed = votes, table, seed
+        self.passes, self.alternations, self.every = passes, alternations, every
         self.first = factors
         # In a tuple, or it would be a part of this module and saved twice.
         self._beside = (network,)
         self.known: Any = np.empty(0, np.int16) if votes.gold is None else votes.gold
         self.register_buffer("target", posterior.clone())
-        self.register_buffer("rounds", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("epochs", torch.zeros((), dtype=torch.int64))
         for name in ("embedding", "projection", "population"):
             self.register_buffer(name, torch.from_numpy(getattr(factors, name).copy()))
         everybody = np.tile(factors.projection[:, -1], (votes.n_items, 1))
@@ -99,14 +99,17 @@ class ExpertiseHead(Head):
         return replace(self.first, **now)
 
     def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:
-        """New annotators from the labels, then new labels from the network and the annotators."""
+        """New annotators from the labels, then new labels from the network and the annotators; every some epochs."""
+        self.epochs += 1
+        if (int(self.epochs) - 1) % self.every:
+            return
         (network,) = self._beside
         # Not the process's own seed: with several, all must infer the same labels.
         with seeded(self.seed, epoch, 0, self.target.device):
             table = HiddenRows(network).read(log_prob)[1] if self.table is None else self.table
-            log_prior = mean_log_prob(network, log_prob, self.passes)
-        self.rounds += 1
-        share = min(1.0, _FIRST + (1 - _FIRST) * (int(self.rounds) - 1) / _GROWS_FOR)
+            log_prior = mean_log_prob(log_prob, self.passes)
+        done = (int(self.epochs) - 1) // self.every
+        share = min(1.0, _FIRST + (1 - _FIRST) * done / _GROWS_FOR)
         factors = self.factors.refined(table, self.votes, self.target.double().cpu().numpy(), self.alternations, share)
         traits, posterior = factors.traits(table), np.zeros_like(log_prior)
         infer_labels(self.votes, traits, factors.embedding, log_prior, self.known, posterior)
@@ -172,35 +175,14 @@ class HiddenRows(FeatureTap):
         return torch.cat(self.parts)[-n_rows:].numpy()
 
 
-def has_dropout(network: nn.Module) -> bool:
-    """Whether passes with dropout on would differ."""
-    return any(isinstance(part, _DROPOUT) and part.p > 0 for part in network.modules())
-
-
-@contextmanager
-def dropout_on(network: nn.Module) -> Iterator[None]:
-    """Let dropout drop, also where an evaluation has switched it off."""
-
-    def switch(module: nn.Module, inputs: Any) -> None:
-        for part in module.modules():
-            if isinstance(part, _DROPOUT):
-                part.training = True
-
-    handle = network.register_forward_pre_hook(switch)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def mean_log_prob(network: nn.Module, log_prob: Callable[[], Tensor], passes: int) -> Floats:
+def mean_log_prob(log_prob: Callable[[], Tensor], passes: int) -> Floats:
     """Log of the mean probability over passes with dropout on, [N, K]; one plain pass without passes or dropout."""
-    if not passes or not has_dropout(network):
+    if not passes:
         return log_prob().double().cpu().numpy()
-    total: Tensor | None = None
-    with dropout_on(network):
-        for _ in range(passes):
-            draw = log_prob().double()
-            total = draw if total is None else torch.logaddexp(total, draw)
-    assert total is not None
+    with Dropping() as dropping:
+        total = log_prob().double()
+        if not dropping.seen:
+            return total.cpu().numpy()
+        for _ in range(passes - 1):
+            total = torch.logaddexp(total, log_prob().double())
     return (total - math.log(passes)).cpu().numpy()
