@@ -22,7 +22,7 @@ TABLES = "lazy_loader typer numpy polars"
 # Command line -> packages it may load, beside what these load themselves, and most modules of crowdwise.
 BUDGET = {
     "--version": ("lazy_loader typer", 20),
-    "--help": ("lazy_loader typer typer.rich_utils", 50),
+    "--help": ("lazy_loader typer typer.rich_utils", 52),
     "aggregate --help": ("lazy_loader typer typer.rich_utils", 25),
     "methods": ("lazy_loader typer rich.table", 25),
     "summary votes.csv": (TABLES, 45),

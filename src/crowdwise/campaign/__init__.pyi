@@ -1,5 +1,6 @@
 # Public names, for type checkers and for `lazy_loader.attach_stub`, which loads each on first use.
 
+from . import learner as learner
 from . import names as names
 from . import tables as tables
 from .assign import Assignments as Assignments

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import crowdwise
-from crowdwise import io
+from crowdwise import campaign, io, methods
 from crowdwise.cli import fitting
 from crowdwise.cli.job import note, progress_of, say
 from crowdwise.cli.options import FileOptions, KnownOptions, MaybeFeatures, MethodOptions, TaskOptions
@@ -72,9 +72,8 @@ def build_campaign(method: MethodOptions, rows: io.features.Features | None = No
     """Make the method of a campaign: a classifier where there are `rows` to train one on."""
     if rows is None:
         return fitting.build(method, "dawid-skene")
-    from crowdwise.campaign.learner import default_model, from_shares
-
-    return from_shares(fitting.set_up(default_model(rows.X), method) if method.method is None else build_classifier(method))
+    model = build_classifier(method) if method.method else fitting.set_up(campaign.learner.default_model(rows.X), method)
+    return campaign.learner.from_shares(model)
 
 
 def learns(method: MethodOptions, features: str | None) -> bool:
@@ -91,11 +90,9 @@ def fit_rows(
     rows: io.features.Features, votes: crowdwise.Annotations, estimator: Any, method: KnownOptions, **more: Any
 ) -> Any:
     """Fit a classifier to features and votes; returns the features in the form in which it took them."""
-    from crowdwise.methods.classify.rows import taken_by
-
     if votes.anonymous:
         raise SettingError(f"{estimator.name} learns about annotators, and nobody knows who gave these votes")
-    X, known = taken_by(estimator, rows), fitting.read_gold(method.gold, votes)
+    X, known = methods.classify.rows.taken_by(estimator, rows), fitting.read_gold(method.gold, votes)
     votes, known, truth = fitting.gold_by_use(votes, known, method.gold_is)
     with progress_of(estimator) as progress:
         estimator.fit(X, votes, items=rows.items, gold=known, progress=progress, **more)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import crowdwise
-from crowdwise import io, report, trust
+from crowdwise import io, methods, report, trust
 from crowdwise.cli.answers import build_task
 from crowdwise.cli.declare import argument, file, flag, group, option, share, table
 from crowdwise.cli.fitting import build, check_own_column, read_gold, read_votes
@@ -119,9 +119,8 @@ def _predictions(data: crowdwise.Annotations, options: Options) -> Any:
     if options.predicted is not None:
         frame = io.file_columns.read_roles(options.predicted, {"item": None, "label": None}, fixed=True)
     else:
-        from crowdwise.methods.classify.rows import predictions
-
-        frame = predictions(crowdwise.load(str(options.model)), io.read_features(str(options.features))).frame
+        rows = io.read_features(str(options.features))
+        frame = methods.classify.rows.predictions(crowdwise.load(str(options.model)), rows).frame
     return io.feature_rows.of_items(
         frame.select("item", "label"), data.items, str(options.predicted or options.features), "the votes"
     )

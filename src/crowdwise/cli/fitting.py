@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import crowdwise
-from crowdwise import io, report
+from crowdwise import engines, io, report
 from crowdwise.cli.job import QUIET, among, naming, note, one_line, progress_of, refuse, say, steps
 from crowdwise.cli.options import FileOptions, KeepOptions, MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import InputError, SettingError
@@ -253,10 +253,8 @@ def cautious(
     `fuse` counts every group as one annotator, `drop` leaves those out who work against the others. Some groups may be `given`
     and count as one already. With `fdr`, spammers are dropped.
     """
-    from crowdwise.engines.independence import find
-
     with steps("looking for annotators who share errors"):
-        found = find(result.votes)
+        found = engines.independence.find(result.votes)
     if not (found or trusted or fuse or drop or fdr is not None):
         return None
     heeded = report.heed(result, found, trusted or (), say, fuse=fuse, drop=drop, given=given)
@@ -290,10 +288,8 @@ def careful(
 
 def sharing(path: str, result: crowdwise.Result) -> bool:
     """Whether annotators seem to share errors; a saved model keeps its confidence as it is."""
-    from crowdwise.engines.independence import find
-
     # What the fit looked for is remembered.
-    return not is_saved(path) and bool(find(result.votes))
+    return not is_saved(path) and bool(engines.independence.find(result.votes))
 
 
 def result_of(path: str, read: ReadOptions, options: MethodOptions) -> crowdwise.Result:

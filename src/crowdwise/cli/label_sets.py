@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crowdwise import report
+from crowdwise import data, report
 from crowdwise.cli.answers import build_task, read_answers
 from crowdwise.cli.fitting import noted, parse_list, read_costs, read_votes, ways_of_reading
 from crowdwise.cli.job import Job, refuse
@@ -57,10 +57,9 @@ def aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: J
 
 
 def _read_sets(path: str, read: ReadOptions, separator: str | None) -> Any:
-    from crowdwise.data.label_sets import ABSTAIN, LabelSets
-
-    how: dict[str, Any] = {"separator": separator, "abstain": (*ABSTAIN, *(read.missing or ()))} | ways_of_reading(read)
+    abstain = (*data.label_sets.ABSTAIN, *(read.missing or ()))
+    how: dict[str, Any] = {"separator": separator, "abstain": abstain} | ways_of_reading(read)
     if read.classes:
         how["labels"] = parse_list(read.classes, "--classes")
     with noted() as notes:
-        return read_answers(path, LabelSets, read, **how, notes=notes)
+        return read_answers(path, data.label_sets.LabelSets, read, **how, notes=notes)

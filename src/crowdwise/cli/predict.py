@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import crowdwise
-from crowdwise import io, report, trust
+from crowdwise import io, methods, report, trust
 from crowdwise.cli.answers import check_rows, read_features
 from crowdwise.cli.declare import argument, file, group
 from crowdwise.cli.fitting import read_gold, read_votes
@@ -36,8 +36,6 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
 
     Items are the ids of the features, or row numbers from 0 where the file has none.
     """
-    from crowdwise.methods.classify.rows import predictions
-
     job = Job(options, features)
     if options.votes is None and read != ReadOptions():
         raise SettingError("options of reading the votes do not apply without --votes")
@@ -49,7 +47,7 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
     rows = read_features(features, read.item)
     assert rows is not None
     given = None if options.votes is None else _votes_on(estimator, rows, options.votes, read)
-    found = predictions(estimator, rows, given)
+    found = methods.classify.rows.predictions(estimator, rows, given)
     facts: dict[str, Any] = {"method": estimator.name, "classes": estimator.classes_, "n_items": len(rows)}
     if options.truth is not None:
         gold, classes = read_gold(options.truth, None), estimator.classes_.tolist()
@@ -63,8 +61,6 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
 
 def _votes_on(estimator: Any, rows: io.features.Features, path: str, read: ReadOptions) -> crowdwise.Annotations:
     """Votes on the new items, in the order of the rows and with the classes of the model."""
-    from crowdwise.methods.classify.align import aligned_votes
-
     votes = read_votes(path, read).with_classes(estimator.classes_.tolist())
     check_rows(rows, votes)
-    return aligned_votes(rows.X, votes, rows.items, None)
+    return methods.classify.align.aligned_votes(rows.X, votes, rows.items, None)

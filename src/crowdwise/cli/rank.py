@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import crowdwise
-from crowdwise import report
+from crowdwise import methods, report
 from crowdwise.cli.answers import build_task, fit_answers, read_answers
 from crowdwise.cli.declare import argument, column, group, option, plot, table
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import ANSWERS, MORE, AnswerOptions, FileOptions, MaybeFeatures, TaskOptions, WeightOptions
 from crowdwise.errors import SettingError
-
-if TYPE_CHECKING:
-    from crowdwise.methods.rank.result import Ranking
 
 EXAMPLES = (
     "Example: crowdwise rank comparisons.csv -o scores.csv --annotators annotators.csv\n\n"
@@ -46,18 +42,16 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: F
     Scores are log-strengths: a lead of 1 wins 73% of comparisons. They come with standard errors
     and with ranges of ranks. The default is crowd-bt, or rank-network with --features.
     """
-    from crowdwise.methods.rank.preferences import EVIDENCE, preferences
-
     job = Job(options, features)
-    among("--evidence", options.evidence, EVIDENCE)
+    among("--evidence", options.evidence, methods.rank.preferences.EVIDENCE)
     estimator = build_task(method, "ranking", "crowd-bt" if features.features is None else "rank-network", features.features)
     if options.evidence == "votes" and estimator.name == "bradley-terry":
         raise SettingError("--evidence votes: bradley-terry does not model annotators; use --method crowd-bt")
     names = "first second annotator weight question"
     votes = read_answers(options.comparisons, crowdwise.Comparisons, files, options, names, answer=options.winner)
-    ranking: Ranking = fit_answers(estimator, votes, features).result_
+    ranking: methods.rank.result.Ranking = fit_answers(estimator, votes, features).result_
     job.table("--annotators", ranking.annotators_frame, "annotator")
-    job.table("--preferences", lambda: preferences(ranking, options.evidence), "pair")
+    job.table("--preferences", lambda: methods.rank.preferences.preferences(ranking, options.evidence), "pair")
     job.file("--plot", partial(report.plot.save_plot, ranking))
     job.page(estimator, lambda: report.ranking_page(ranking))
     shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_votes"]

@@ -6,13 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdwise.io.streams import print_csv, print_json
-from crowdwise.report.text import number, one_line
-
-if TYPE_CHECKING:
-    from crowdwise.report.text import Table
+from crowdwise.report.text import Table, number, one_line
 
 __all__ = ["colours", "print_answer", "print_csv", "print_json", "print_rows", "print_tables"]
 

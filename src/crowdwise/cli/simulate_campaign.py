@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import crowdwise
-from crowdwise import campaign, io, report
+from crowdwise import campaign, io, methods, report
 from crowdwise.cli.answers import build_campaign, check_rows, learns, read_features
 from crowdwise.cli.declare import argument, file, flag, group, option, panel
 from crowdwise.cli.fitting import parse_list, read_gold, read_votes
@@ -106,7 +106,6 @@ def _features(oracle: campaign.Oracle, rows: io.features.Features | None, classi
     """Features as `race` takes them."""
     if rows is None or oracle.allowed is None:
         return {}
-    from crowdwise.methods.classify.rows import taken_by
-
     check_rows(rows, oracle.allowed, all_items=True)
-    return {"features": rows.X if classifier is None else taken_by(classifier, rows), "feature_items": rows.items}
+    X = rows.X if classifier is None else methods.classify.rows.taken_by(classifier, rows)
+    return {"features": X, "feature_items": rows.items}

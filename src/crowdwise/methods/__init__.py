@@ -1,0 +1,5 @@
+"""One thin file per paper, by the job they do."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

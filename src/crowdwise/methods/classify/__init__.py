@@ -1,1 +1,5 @@
 """Feature-based methods: classifiers trained straight on the votes."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
 """Scores and preferences from pairwise comparisons: one file per method, over shared solvers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
