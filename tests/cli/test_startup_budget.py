@@ -25,7 +25,7 @@ BUDGET = {
     "--help": ("lazy_loader typer typer.rich_utils", 52),
     "aggregate --help": ("lazy_loader typer typer.rich_utils", 25),
     "methods": ("lazy_loader typer rich.table", 25),
-    "summary votes.csv": (TABLES, 45),
+    "summary votes.csv": (TABLES, 47),
     "convert votes.csv -o votes.jsonl": (TABLES, 50),
     "simulate -o simulated.csv": (TABLES, 45),
     "aggregate votes.csv": (TABLES, 90),
