@@ -281,16 +281,17 @@ def test_processes_killed_at_random_moments_lose_and_double_nothing(tmp_path: Pa
         running = worker(tmp_path / "c", first, n_votes)
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
+        # On a busy machine no process may have got anywhere yet; the last one is killed at work.
+        begun = running.stdout.readline() if kills == 2 and not first else ""
         time.sleep(dice.uniform(0, 0.15))
         running.kill()
         output, problem = running.communicate(timeout=60)
         assert running.returncode in (0, -signal.SIGKILL), problem
-        known = last_told(output, first)
+        known = last_told(begun + output, first)
         present = ActiveLoop.load(tmp_path / "c", BayesGC()).votes.n_votes
         # What the caller knows of is there; at most the one vote that was on its way may be there as well.
         assert known <= present <= known + 1
         first, kills = known, kills + 1
-    # They were killed at work, not before it.
     assert first > 0
     end = first + 20
     last = worker(tmp_path / "c", first, end)
