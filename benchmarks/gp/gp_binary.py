@@ -39,7 +39,7 @@ BENCHMARK = Benchmark(
     sections=("gp binary",),
     packages=("torch",),
     renders=("--kept",),
-    quick="--sizes 300 --seeds 0 --scale 0.02 --dry-run --methods svgpcr",
+    quick="--sizes 300 --seeds 0 --scale 0.02 --dry-run --methods raykar",
 )
 
 SIZES, SEEDS = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000), range(3)

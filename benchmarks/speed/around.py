@@ -26,6 +26,7 @@ BENCHMARK = Benchmark(
     "How long do whole commands take?",
     data=("bluebird", "product", "web"),
     quick="--repeats 1",
+    small={"GOALS": {("600", "annotators"): (2, None)}},
 )
 
 LARGE = (400_000, 5, 5_000, 5)

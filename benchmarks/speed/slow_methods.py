@@ -30,7 +30,7 @@ from benchmarks.page import SHARED, provenance, table
 BENCHMARK = Benchmark(
     "How long do the methods take that people wait for?",
     data=("ner_mturk",),
-    quick="--votes 1000 --annotators 10 minimax-entropy",
+    quick="--votes 1000 --annotators 10 cnmf",
 )
 
 METHODS = (

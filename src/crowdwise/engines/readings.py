@@ -17,7 +17,7 @@ stand are kept beside it: which one is right cannot be seen in votes.
 Notes
 -----
 Reported, never a silent change of labels. On crowds of independent annotators it hardly ever speaks, except where annotators
-specialise in topics of their own; it misses groups with more than half of the votes; see the page on benchmarks.
+specialise in topics of their own; it misses groups with more than half of the votes; see the evidence on crowds.
 
 Cost: O(pairs that were compared) per pass. The same votes give the same finding.
 """

@@ -9,7 +9,7 @@ Notes
 -----
 Fitted again, not inferred again: a fit that followed a faction has learned to trust it, and discounted votes of annotators
 with nearly perfect matrices still decide everything. Fused votes (`crowdwise.trust.crowd.fusion`) give nearly the same
-confidence, but lose the annotators; the page on benchmarks has the comparison. Cost: one fit per reading, where groups are
+confidence, but lose the annotators; the evidence on crowds has the comparison. Cost: one fit per reading, where groups are
 found.
 """
 
