@@ -66,6 +66,11 @@ def test_given_families_prices_and_people(run: Run, folder: Path, truth: pl.Data
     assert panels["all judges"]["price"] == pytest.approx(0.08)
     assert "ann" not in panels["all judges"]["judges"]
     assert panels["cheapest for 0.85"]["accuracy"] >= 0.85
+    assert all(panel["accuracy_low"] <= panel["accuracy"] for panel in panels.values())
+    assert f"nine times in ten at least {panels['all judges']['accuracy_low']:.3f}" in done.stderr
+    surely = panels.get("cheapest for 0.85 nine times in ten")
+    none = "no panel of these judges alone reaches 0.85 nine times in ten" in done.stderr
+    assert none == (surely is None and panels["cheapest for 0.85"]["accuracy_low"] < 0.85)
     right = (pl.read_csv(folder / "labels.csv")["label"] == truth["label"]).mean()
     assert right > 0.9
 

@@ -102,9 +102,10 @@ class Panels:
         if panel.members not in self._corrected:
             again = [Panels(model) for model in self.resamples.models]
             answers, truth = self.resamples.answers[:, list(panel.members)], self.resamples.truth
-            own, *theirs = ((of.log_joint(panel.members, answers).argmax(axis=1) == truth).mean() for of in (self, *again))
+            said, labels = zip(*(of._weighed(panel.members, answers) for of in (self, *again)), strict=True)
+            own, *theirs = ((label == truth).mean() for label in labels)
             # Against the labels of this model on the same items, so that the luck of these items cancels.
-            stated = np.array([of.panel(panel.members).accuracy for of in again]) - self.panel(panel.members).accuracy
+            stated = np.array(said[1:]) - self.panel(panel.members).accuracy
             over = stated - (np.array(theirs) - own)
             self._corrected[panel.members] = max(float(np.mean(over)), 0.0), float(np.std(over, ddof=1))
         bias, sd = self._corrected[panel.members]
@@ -188,14 +189,28 @@ class Panels:
         """The expected accuracy of the best label given the answers of these judges."""
         if self.measure is not None:
             return self.measure(members)
-        n_classes = self.model.n_classes
-        if n_classes ** len(members) <= EXACT:
-            answers = np.stack([index.ravel() for index in np.indices((n_classes,) * len(members))], axis=1)
-            return float(np.exp(self.log_joint(members, answers).max(axis=1)).sum())
+        log_pk = self._patterns(members)
+        if log_pk is not None:
+            return float(np.exp(log_pk.max(axis=1)).sum())
         if self._drawn is None:
             self._drawn = drawn(self.model, DRAWS)[0]
         log_pk = self.log_joint(members, self._drawn[:, list(members)])
         return float(np.exp(log_pk.max(axis=1) - log_sum(log_pk)).mean())
+
+    def _weighed(self, members: tuple[int, ...], answers: Integers) -> tuple[float, Integers]:
+        """The expected accuracy of a panel, and the best labels by answers of it, [D]."""
+        log_pk = self._patterns(members)
+        if log_pk is None:
+            return self._expected(members), self.log_joint(members, answers).argmax(axis=1)
+        pattern = np.ravel_multi_index(tuple(answers.T), (self.model.n_classes,) * len(members))
+        return float(np.exp(log_pk.max(axis=1)).sum()), log_pk.argmax(axis=1)[pattern]
+
+    def _patterns(self, members: tuple[int, ...]) -> Floats | None:
+        """log P(k, answers) of all patterns of answers, [P, K], where they can be enumerated."""
+        shape = (self.model.n_classes,) * len(members)
+        if float(self.model.n_classes) ** len(members) > EXACT:
+            return None
+        return self.log_joint(members, np.stack([index.ravel() for index in np.indices(shape)], axis=1))
 
     def log_joint(self, members: tuple[int, ...], answers: Integers) -> Floats:
         """log P(k, answers) of every row of answers of these judges, [P, K]."""
