@@ -161,7 +161,10 @@ def test_models_within_families_by_name_columns_or_table(run: Run, folder: Path,
         # A prompt adds less than its model, the model less than the family.
         one = by_judge["acme/small/a"]
         assert one["bits_added"] < one["model_bits_added"] < one["family_bits_added"]
+        assert "--levels" not in done.stderr
     assert found["name"] == found["table"] == found["columns"]
+    shallow = run("judges", "nested.csv", *FIT, "--annotator", "judge", "--by-name", "/", "--item", "item", "--label", "label")
+    assert "--levels 2 counts judges that share one part more as one first" in shallow.stderr
 
 
 @pytest.mark.parametrize(
