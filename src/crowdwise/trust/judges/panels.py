@@ -7,9 +7,9 @@ The expected accuracy of a panel S is that of the best label given its answers, 
 P(v_S | k) keeps what families share. Up to `EXACT` patterns of answers are enumerated; larger panels take the mean of
 max_k P(k | v_S) over `DRAWS` patterns drawn from the model with a fixed seed, the same for all panels, so that differences
 between panels are not those of the draws. A fit to few items takes its own errors for skill, and states too much; `Resamples`
-say how much, and it is subtracted; from their scatter comes what the accuracy is at least nine times in ten (`Panel.low`), by
-Student's distribution of a further draw. A panel of n people with one confusion matrix is enumerated by how many gave each
-label.
+say how much, and it is subtracted; from their scatter comes what the accuracy is at least in nine of ten draws (`Panel.low`),
+by Student's distribution of a further one. Draws know nothing of how far the model itself is off. A panel of n people with one
+confusion matrix is enumerated by how many gave each label.
 
 `cheapest` looks at all panels in the order of their price, where these are at most `MOST_PANELS`. Beyond, it adds the judge
 with most accuracy per price, and then leaves out whom it does not need: good, not surely the cheapest. `best` likewise.
@@ -39,7 +39,7 @@ EXACT, DRAWS, MOST_PANELS = 4_096, 4_096, 1_024
 MOST_PEOPLE = 25
 # Two accuracies closer than this are one; those by draws may be off by this.
 _SAME, _LUCK = 1e-9, 0.01
-# Nine times in ten.
+# In nine of ten draws.
 _SURE = 0.9
 
 
@@ -47,7 +47,7 @@ _SURE = 0.9
 class Panel:
     """Codes of the judges, what a label by them costs, and its expected accuracy.
 
-    `sd` is its standard deviation, `low` what it is at least nine times in ten; both NaN where they are not known.
+    `sd` is its standard deviation, `low` what it is at least in nine of ten draws; both NaN where they are not known.
     """
 
     members: tuple[int, ...]
@@ -128,7 +128,7 @@ class Panels:
     def cheapest(self, target: float, *, sure: bool = False) -> Panel | None:
         """The cheapest panel whose expected accuracy reaches the target, the more accurate of equal ones; None if none does.
 
-        With `sure`, the cheapest that reaches it nine times in ten (`Panel.low`).
+        With `sure`, the cheapest that reaches it in nine of ten draws (`Panel.low`).
         """
         if self.panel(range(self.model.n_judges)).accuracy < target - _LUCK:
             # Nobody makes the best label less accurate, so that no other panel reaches it either.
