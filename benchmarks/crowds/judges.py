@@ -235,7 +235,7 @@ def stated(looked: Findings, votes: Annotations, panel: Drawn, rng: np.random.Ge
         if row["n_people"] or not (row["panel"] in ("all judges", "best 3") or row["panel"].startswith("cheapest for")):
             continue
         what = "cheapest" if row["panel"].startswith("cheapest") else row["panel"]
-        what = "sure" if row["panel"].endswith("nine times in ten") else what
+        what = "sure" if row["panel"].endswith("with a margin") else what
         members = np.array([names.index(name) for name in row["judges"].split(", ")])
         said = looked.model.posterior(fresh.take_votes(np.isin(fresh.annotator, members)))
         run |= {f"{what} stated": row["accuracy"], f"{what} fresh": accuracy(said, truth), f"{what} price": row["price"]}
@@ -340,13 +340,13 @@ def panels(runs: Runs) -> str:
     columns = ["named", "stated", "fresh", "a point short", "price over least"]
     return (
         f"\n**Panels**, accuracy in percent: as stated from {N_ITEMS} items without any true label, and of the panel's labels "
-        f"on {FRESH:,} fresh items; in how many runs these are below what is stated for nine times in ten.\n\n"
+        f"on {FRESH:,} fresh items; in how many runs these are below the low end, which nine of ten draws reach.\n\n"
         f"{table(header, rows)}\n\n"
-        f"**The cheapest panel for {TARGET:.0%}**, that is expected to reach it, and that reaches it *nine times in ten* as "
-        "stated: in how many runs one is named, its accuracy as stated and on fresh items, how many are more than a point "
-        "short of the target, and their price over that of the cheapest panel that truly reaches it, where one does. In all "
-        f"runs with families given, expected: {said[0]}; nine times in ten: {said[1]}.\n\n"
-        f"{table(['panel', 'families', *columns, *(f'nine in ten: {column}' for column in columns)], aimed)}\n"
+        f"**The cheapest panel for {TARGET:.0%}**, that is expected to reach it, and *with a margin*, in nine of ten "
+        "drawn sets of votes: in how many runs one is named, its accuracy as stated and on fresh items, how many are more than "
+        "a point short of the target, and their price over that of the cheapest panel that truly reaches it, where one does. In all "
+        f"runs with families given, expected: {said[0]}; with a margin: {said[1]}.\n\n"
+        f"{table(['panel', 'families', *columns, *(f'margin: {column}' for column in columns)], aimed)}\n"
     )
 
 

@@ -66,6 +66,11 @@ def test_given_families_prices_and_people(run: Run, folder: Path, truth: pl.Data
     assert panels["all judges"]["price"] == pytest.approx(0.08)
     assert "ann" not in panels["all judges"]["judges"]
     assert panels["cheapest for 0.85"]["accuracy"] >= 0.85
+    assert all(panel["accuracy_low"] <= panel["accuracy"] for panel in panels.values())
+    assert f"({panels['all judges']['accuracy_low']:.3f} or more in nine of ten drawn sets of votes)" in done.stderr
+    surely = panels.get("cheapest for 0.85 with a margin")
+    none = "no panel of these judges alone reaches 0.85 with a margin" in done.stderr
+    assert none == (surely is None and panels["cheapest for 0.85"]["accuracy_low"] < 0.85)
     right = (pl.read_csv(folder / "labels.csv")["label"] == truth["label"]).mean()
     assert right > 0.9
 
@@ -74,6 +79,7 @@ def test_given_families_prices_and_people(run: Run, folder: Path, truth: pl.Data
 def test_found_families_count_as_one_and_json_says_so(run: Run, truth: pl.DataFrame) -> None:
     done = run("judges", "panel.csv", *FIT, "--json")
     assert "warning: 3 annotators seem to share errors: mé/a, mé/b, mé/c" in done.stderr
+    assert "families that are found are taken to have no groups within them" in done.stderr
     told = json.loads(done.stdout)
     assert told["families_are"] == "found"
     assert {row["annotator"] for row in told["judges"] if row["family"]} == set(NAMES[:3])
@@ -156,7 +162,10 @@ def test_models_within_families_by_name_columns_or_table(run: Run, folder: Path,
         # A prompt adds less than its model, the model less than the family.
         one = by_judge["acme/small/a"]
         assert one["bits_added"] < one["model_bits_added"] < one["family_bits_added"]
+        assert "--levels" not in done.stderr
     assert found["name"] == found["table"] == found["columns"]
+    shallow = run("judges", "nested.csv", *FIT, "--annotator", "judge", "--by-name", "/", "--item", "item", "--label", "label")
+    assert "--levels 2 counts judges that share one part more as one first" in shallow.stderr
 
 
 @pytest.mark.parametrize(

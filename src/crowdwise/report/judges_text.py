@@ -28,6 +28,11 @@ def family_lines(families: Families, source: str) -> Iterator[str]:
         models = len(set(families.inner[-1][members].tolist())) if families.inner else 1
         within = f" of {count(models, 'model')}" if models > 1 else ""
         yield f"{count(int(members.sum()), 'judge')}{within} share errors as one family ({source}): {one_line(name)}"
+    if names and source == "found":
+        yield (
+            "families that are found are taken to have no groups within them; if they are prompts of several models, expected "
+            "accuracies are far too high: name them (--families, --by-name or --parts with --levels)"
+        )
     if families.person.any():
         yield f"{int(families.person.sum())} of {len(families.person)} annotators are people, by whom human votes are measured"
 
@@ -66,7 +71,7 @@ def panel_lines(found: Findings, target: float) -> Iterator[str]:
     if named and not aimed:
         yield f"no panel of these judges alone is expected to reach {target:g}"
     elif all(row["accuracy_low"] is not None and row["accuracy_low"] < target for row in aimed):
-        yield f"no panel of these judges alone reaches {target:g} nine times in ten"
+        yield f"no panel of these judges alone reaches {target:g} with a margin, in nine of ten drawn sets of votes"
     if named:
         yield (
             "expected of judges who err independently between families, given the class and how hard an item is; to measure "
@@ -79,7 +84,7 @@ def panel_line(row: dict[str, Any]) -> str:
     people = f" and {count(row['n_people'], 'person')}" if row["n_people"] else ""
     names = row["judges"].split(", ")
     who = f" ({some(names, 4)}{_more(names, 4)}{people})" if row["panel"] != "all judges" else ""
-    least = "" if row["accuracy_low"] is None else f", nine times in ten at least {row['accuracy_low']:.3f}"
+    least = "" if row["accuracy_low"] is None else f" ({row['accuracy_low']:.3f} or more in nine of ten drawn sets of votes)"
     said = f"{row['panel']}{who}: expected accuracy {row['accuracy']:.3f}{least}"
     if row["price"] is not None:
         said += f", {row['price']:.4g} per label"

@@ -36,6 +36,10 @@ def families_by_name(votes: Annotations, mark: str, levels: int, notes: list[str
     known = by_name(votes.annotators, mark, levels)
     if not known:
         notes.append(f"no name of a judge has a {mark!r}, so everybody stands alone")
+    deeper = [path for path in by_name(votes.annotators, mark, levels + 1).values() if len(path) > levels]
+    if len(set(deeper)) < len(deeper):
+        more = f"--levels {levels + 1} counts judges that share one part more as one first"
+        notes.append(f"names have further parts: {more}")
     return known
 
 

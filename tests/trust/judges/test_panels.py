@@ -119,6 +119,16 @@ def test_what_few_items_state_too_much_is_subtracted() -> None:
     # Correcting twice, or again from the same seed, changes nothing.
     assert panels.corrected(corrected) == corrected
     assert Panels(model, resamples=Resamples.of(model, votes, 3)).corrected(stated) == corrected
+    # Nine further draws in ten are above it, of which three are known: Student's t of two degrees of freedom, 1.886.
+    assert corrected.low == pytest.approx(corrected.accuracy - 1.8856 * np.sqrt(4 / 3) * corrected.sd, abs=1e-4)
+    everyone = [panels.corrected(panels.panel(who)) for n in range(1, 5) for who in combinations(range(4), n)]
+    target = sorted(panel.low for panel in everyone)[-3]
+    sure = panels.cheapest(target, sure=True)
+    assert sure is not None
+    assert sure.low >= target
+    assert sure.price == min(panel.price for panel in everyone if panel.low >= target)
+    assert panels.cheapest(target).price <= sure.price
+    assert panels.cheapest(max(panel.low for panel in everyone) + 1e-6, sure=True) is None
 
 
 @pytest.mark.parametrize("kind", [some_model, nested_model])

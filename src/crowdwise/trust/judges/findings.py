@@ -55,7 +55,8 @@ class Findings:
         interval, bits alone, bits added to all others and those of the whole model and family, price.
     panels : frame
         A row per panel: what it is, its judges, n_judges, people, price of a label, accuracy, accuracy_sd, accuracy_low, which
-        it is at least nine times in ten, human_votes, and the share that is right of items with a known label.
+        it is at least in nine of ten sets of votes drawn from the model, human_votes, and the share that is right of items with
+        a known label.
     people : [K, K] or None
         The confusion matrix by which human votes are counted.
     """
@@ -208,7 +209,7 @@ def _panels(
         yield row(what, found)
         surely = panels.cheapest(target, sure=True)
         if surely is not None and surely.members != found.members:
-            yield row(f"{what} nine times in ten", surely)
+            yield row(f"{what} with a margin", surely)
     if price is None or not priced or people is None or votes.soft:
         return
     if np.isfinite(price[families.person]).any():

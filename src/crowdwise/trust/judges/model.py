@@ -49,9 +49,9 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.meetings import answers_of
 from crowdwise.estimator.estimator import announce
 from crowdwise.kernels.numerics import clamp, log_floored, segment_sum
-from crowdwise.kernels.types import Flags, Floats, Integers
-from crowdwise.trust.crowd.fusion import fidelity, joined
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.judges.cells import Cells, log_sum, row_sums
+from crowdwise.trust.judges.copying import copying, several
 
 __all__ = ["JudgeModel", "Level", "Upward"]
 
@@ -236,7 +236,7 @@ class JudgeModel:
 
     @classmethod
     def _start(cls, votes: Annotations, cells: Cells, posterior: Floats) -> JudgeModel:
-        """Independent judges by the posterior, and copying by how often members of a group agree (`fusion.fidelity`)."""
+        """Independent judges by the posterior, and copying by how often members of a group agree (`copying`)."""
         prior_k, own_akl = posterior.mean(axis=0), _rows(cells.counts(posterior), cells.labels[0])
         tables = [own_akl]
         for code in cells.codes:
@@ -244,7 +244,7 @@ class JudgeModel:
             tables.append(row_sums(own_akl, code, len(size)) / np.maximum(size, 1)[:, None, None])
         prior_s = np.concatenate([(1 - _HARD) * prior_k, _HARD * prior_k])
         owns = [_with_guesses(table, labels, _SEEN) for table, labels in zip(tables, cells.labels, strict=True)]
-        levels = tuple(Level(*parts) for parts in zip(_copying(votes, cells.codes), owns, strict=True))
+        levels = tuple(Level(*parts) for parts in zip(copying(votes, cells.codes), owns, strict=True))
         return cls(prior_s, cells.codes, levels, _SEEN)
 
     def _update(self, cells: Cells, states: Floats, said: Upward) -> JudgeModel:
@@ -268,9 +268,9 @@ class JudgeModel:
 
     def _counted(self, cells: Cells, prior_s: Floats, lams: list[Floats], counts: list[Floats]) -> JudgeModel:
         """The model of these shares and of expected answers of every level, [J, S, K]."""
-        for several, count in zip(_several(cells.codes), counts[1:], strict=True):
+        for has_several, count in zip(several(cells.codes), counts[1:], strict=True):
             # A group of one has no answer beside its member's own.
-            count[~several] = 0.0
+            count[~has_several] = 0.0
         from_class = [self._from_class(*parts) for parts in zip(counts, self.levels, cells.labels, strict=True)]
         hard = sum(float(count[:, self.n_classes :].sum()) for count in counts)
         seen = min(sum(part for _, part in from_class) / max(hard, 1e-300), 1.0)
@@ -291,41 +291,6 @@ class JudgeModel:
 def _peak(log_msc: Floats) -> Floats:
     """The largest entry along the last axis, which is short, [M, S, 1]."""
     return np.asarray(reduce(np.maximum, np.moveaxis(log_msc, -1, 0)))[:, :, None]
-
-
-def _several(codes: Integers) -> list[Flags]:
-    """Of every level above the judges, which groups have several members: judges, or groups of the level below."""
-    below, found = np.arange(codes.shape[1]), []
-    for code in codes:
-        first = np.unique(below, return_index=True)[1]
-        found.append(np.bincount(code[first], minlength=int(code.max(initial=-1)) + 1) > 1)
-        below = code
-    return found
-
-
-def _copying(votes: Annotations, codes: Integers) -> list[Floats]:
-    """lam of every level by how often members agree, once members of smaller groups have been made one."""
-    several, place, below = _several(codes), np.arange(votes.n_annotators), np.arange(votes.n_annotators)
-    lams: list[Floats] = []
-    group = np.full(votes.n_annotators, -1)
-    for code, is_several in zip(codes, several, strict=True):
-        if lams:
-            votes, moved = joined(votes, group)
-            place, group = moved[place], np.full(votes.n_annotators, -1)
-        group[place] = np.where(is_several[code], code, -1)
-        lam = np.zeros(int(below.max(initial=-1)) + 1)
-        lam[below] = np.nan_to_num(fidelity(votes, group), nan=0.0)[place]
-        lams.append(lam)
-        below = code
-    lams.append(np.zeros(len(several[-1])))
-    # Who is alone in a group takes its place, and the group then answers as its member.
-    for d in reversed(range(len(codes))):
-        node = np.arange(codes.shape[1]) if d == 0 else codes[d - 1]
-        alone = ~several[d][codes[d]]
-        lams[d][node[alone]] = lams[d + 1][codes[d][alone]]
-        if d + 1 < len(codes):
-            lams[d + 1][~several[d]] = 1.0
-    return lams
 
 
 def _known(votes: Annotations) -> Integers:

@@ -7,9 +7,9 @@ The expected accuracy of a panel S is that of the best label given its answers, 
 P(v_S | k) keeps what families share. Up to `EXACT` patterns of answers are enumerated; larger panels take the mean of
 max_k P(k | v_S) over `DRAWS` patterns drawn from the model with a fixed seed, the same for all panels, so that differences
 between panels are not those of the draws. A fit to few items takes its own errors for skill, and states too much; `Resamples`
-say how much, and it is subtracted; from their scatter comes what the accuracy is at least nine times in ten (`Panel.low`), by
-Student's distribution of a further draw. A panel of n people with one confusion matrix is enumerated by how many gave each
-label.
+say how much, and it is subtracted; from their scatter comes what the accuracy is at least in nine of ten draws (`Panel.low`),
+by Student's distribution of a further one. Draws know nothing of how far the model itself is off. A panel of n people with one
+confusion matrix is enumerated by how many gave each label.
 
 `cheapest` looks at all panels in the order of their price, where these are at most `MOST_PANELS`. Beyond, it adds the judge
 with most accuracy per price, and then leaves out whom it does not need: good, not surely the cheapest. `best` likewise.
@@ -39,7 +39,7 @@ EXACT, DRAWS, MOST_PANELS = 4_096, 4_096, 1_024
 MOST_PEOPLE = 25
 # Two accuracies closer than this are one; those by draws may be off by this.
 _SAME, _LUCK = 1e-9, 0.01
-# Nine times in ten.
+# In nine of ten draws.
 _SURE = 0.9
 
 
@@ -47,7 +47,7 @@ _SURE = 0.9
 class Panel:
     """Codes of the judges, what a label by them costs, and its expected accuracy.
 
-    `sd` is its standard deviation, `low` what it is at least nine times in ten; both NaN where they are not known.
+    `sd` is its standard deviation, `low` what it is at least in nine of ten draws; both NaN where they are not known.
     """
 
     members: tuple[int, ...]
@@ -102,9 +102,10 @@ class Panels:
         if panel.members not in self._corrected:
             again = [Panels(model) for model in self.resamples.models]
             answers, truth = self.resamples.answers[:, list(panel.members)], self.resamples.truth
-            own, *theirs = ((of.log_joint(panel.members, answers).argmax(axis=1) == truth).mean() for of in (self, *again))
+            said, labels = zip(*(of._weighed(panel.members, answers) for of in (self, *again)), strict=True)
+            own, *theirs = ((label == truth).mean() for label in labels)
             # Against the labels of this model on the same items, so that the luck of these items cancels.
-            stated = np.array([of.panel(panel.members).accuracy for of in again]) - self.panel(panel.members).accuracy
+            stated = np.array(said[1:]) - self.panel(panel.members).accuracy
             over = stated - (np.array(theirs) - own)
             self._corrected[panel.members] = max(float(np.mean(over)), 0.0), float(np.std(over, ddof=1))
         bias, sd = self._corrected[panel.members]
@@ -127,7 +128,7 @@ class Panels:
     def cheapest(self, target: float, *, sure: bool = False) -> Panel | None:
         """The cheapest panel whose expected accuracy reaches the target, the more accurate of equal ones; None if none does.
 
-        With `sure`, the cheapest that reaches it nine times in ten (`Panel.low`).
+        With `sure`, the cheapest that reaches it in nine of ten draws (`Panel.low`).
         """
         if self.panel(range(self.model.n_judges)).accuracy < target - _LUCK:
             # Nobody makes the best label less accurate, so that no other panel reaches it either.
@@ -188,14 +189,28 @@ class Panels:
         """The expected accuracy of the best label given the answers of these judges."""
         if self.measure is not None:
             return self.measure(members)
-        n_classes = self.model.n_classes
-        if n_classes ** len(members) <= EXACT:
-            answers = np.stack([index.ravel() for index in np.indices((n_classes,) * len(members))], axis=1)
-            return float(np.exp(self.log_joint(members, answers).max(axis=1)).sum())
+        log_pk = self._patterns(members)
+        if log_pk is not None:
+            return float(np.exp(log_pk.max(axis=1)).sum())
         if self._drawn is None:
             self._drawn = drawn(self.model, DRAWS)[0]
         log_pk = self.log_joint(members, self._drawn[:, list(members)])
         return float(np.exp(log_pk.max(axis=1) - log_sum(log_pk)).mean())
+
+    def _weighed(self, members: tuple[int, ...], answers: Integers) -> tuple[float, Integers]:
+        """The expected accuracy of a panel, and the best labels by answers of it, [D]."""
+        log_pk = self._patterns(members)
+        if log_pk is None:
+            return self._expected(members), self.log_joint(members, answers).argmax(axis=1)
+        pattern = np.ravel_multi_index(tuple(answers.T), (self.model.n_classes,) * len(members))
+        return float(np.exp(log_pk.max(axis=1)).sum()), log_pk.argmax(axis=1)[pattern]
+
+    def _patterns(self, members: tuple[int, ...]) -> Floats | None:
+        """log P(k, answers) of all patterns of answers, [P, K], where they can be enumerated."""
+        shape = (self.model.n_classes,) * len(members)
+        if float(self.model.n_classes) ** len(members) > EXACT:
+            return None
+        return self.log_joint(members, np.stack([index.ravel() for index in np.indices(shape)], axis=1))
 
     def log_joint(self, members: tuple[int, ...], answers: Integers) -> Floats:
         """log P(k, answers) of every row of answers of these judges, [P, K]."""
