@@ -5,7 +5,8 @@
 
 Each method trains a classifier on the votes; accuracy and AUC are of items without votes. *MV* is two-stage with majority vote,
 *LFC* learning from crowds, raykar, and with reliability that depends on the item, yan; *STAL* stal, and *DLC* dalc, by a linear
-model (LR), or with a number per annotator and feature (sparse) instead of ten traits. Experts are simulated as in dalc_table.py: queries of two intents, answers right with probability sigmoid(u . F x).
+model (LR), or with a number per annotator and feature (sparse) instead of ten traits. Experts are simulated as in
+dalc_table.py: queries of two intents, answers right with probability sigmoid(u . F x).
 
 Runs are kept in benchmarks/records/dalc_model.jsonl, so that an interrupted command resumes where it stopped.
 """
