@@ -118,8 +118,9 @@ def main() -> None:
         "largest",
         "processor s per fit",
     ]
-    text = f"""{provenance("python benchmarks/campaign_models.py")}
-{len(CROWDS)} simulated crowds of {SIZE} items, {given.seeds} seeds (networks one), random answers; means over fits at
+    command = "python benchmarks/campaign_models.py" + (f" --models {' '.join(given.models)}" if given.models != [""] else "")
+    text = f"""{provenance(command)}
+{len(CROWDS)} simulated crowds of {SIZE} items, {given.seeds} seeds (of networks one), random answers; means over fits at
 {", ".join(f"{step:g}" for step in STEPS)} votes per item. Differences are paired, ± half width of the 95% interval over
 crowds and seeds. A fall is the largest of a campaign.
 
