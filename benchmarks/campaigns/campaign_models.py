@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from time import process_time
 from typing import Any
 
@@ -20,6 +22,7 @@ import numpy as np
 
 import crowdwise
 import crowdwise.errors
+from benchmarks.campaigns.active_curves import Crowd, recorded_rows
 from benchmarks.campaigns.campaign_crowds import CROWDS, crowd_of
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
@@ -56,39 +59,51 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "dalc": ("dalc", {}),
 }
 NETWORKS = ("ccem", "dalc")
+# Recorded votes, on which the choice between the two classifiers was tried; not those of `versus_active.py`.
+RECORDED = ("cifar10n", "rte", "ner_mturk")
+TWO = (DEFAULT, "raykar, gaussian, from majority", "raykar, logistic, from majority")
+
+
+def answers_of(data: Crowd, n_votes: int, seed: int) -> Annotations:
+    """So many random votes of a crowd, the first of one order."""
+    oracle = data.oracle
+    if oracle.allowed is not None:
+        order = np.random.default_rng([2, seed]).permutation(oracle.allowed.n_votes)
+        return replace(oracle.allowed, gold=None).take_votes(np.sort(order[:n_votes]))
+    order = np.random.default_rng([2, seed]).permutation(oracle.said.size)
+    item, annotator = np.divmod(order[:n_votes], oracle.said.shape[1])
+    return Annotations.from_arrays(
+        item, annotator, oracle.said[item, annotator],
+        items=oracle.items.tolist(), annotators=oracle.annotators.tolist(), classes=oracle.classes.tolist(),
+    )  # fmt: skip
 
 
 def run(name: str, crowd: str, seed: int) -> list[list[float]]:
     """Labels, predictions of test items and processor seconds after every batch of random answers."""
-    data = crowd_of(crowd, SIZE, seed)
-    oracle = data.oracle
-    order = np.random.default_rng([2, seed]).permutation(oracle.said.size)
+    data = recorded_rows(crowd, 30, SIZE, seed) if crowd in RECORDED else crowd_of(crowd, SIZE, seed)
     method, settings = MODELS[name]
     last, points = "majority", []
     for step in STEPS:
-        item, annotator = np.divmod(order[: round(step * SIZE)], oracle.said.shape[1])
-        votes = Annotations.from_arrays(
-            item, annotator, oracle.said[item, annotator],
-            items=oracle.items.tolist(), annotators=oracle.annotators.tolist(), classes=oracle.classes.tolist(),
-        )  # fmt: skip
+        votes = answers_of(data, round(step * SIZE), seed)
         model = crowdwise.make(method, **(settings | ({"init": last} if settings.get("init") == LAST else {})))
         started = process_time()
         model.fit(*((votes,) if hasattr(model, "update") else (data.X, votes)))
         seconds = process_time() - started
         test = np.nan if hasattr(model, "update") else float((model.predict(data.X_test) == data.truth_test).mean())
-        points.append([accuracy(model.result_.posterior, oracle.truth), test, seconds])
+        known = data.oracle.truth >= 0
+        points.append([accuracy(model.result_.posterior[known], data.oracle.truth[known]), test, seconds])
         last = model.result_.model_posterior
     return points
 
 
-def measured(names: list[str], n_seeds: int) -> dict[str, dict[tuple[str, int], list[list[float]]]]:
+def measured(names: list[str], crowds: Sequence[str], n_seeds: int) -> dict[str, dict[tuple[str, int], list[list[float]]]]:
     """Curves by model, crowd and seed."""
     kept, found = RECORDS.read(), {name: {} for name in names}
     for seed in range(n_seeds):
         for name in names:
             if seed and MODELS[name][0] in NETWORKS:
                 continue
-            for crowd in CROWDS:
+            for crowd in crowds:
                 key = f"{name} / {crowd} / {seed}"
                 if key not in kept:
                     kept[key] = run(name, crowd, seed)
@@ -117,7 +132,9 @@ def main() -> None:
     options.add_argument("--dry-run", action="store_true", help="print the table, leave the page alone")
     given = options.parse_args()
     names = [name for name in MODELS if name == DEFAULT or name.startswith(tuple(given.models))]
-    found = measured(names, given.seeds)
+    found = measured(names, CROWDS, given.seeds)
+    by_set = {crowd: measured(list(TWO), [crowd], given.seeds) for crowd in RECORDED}
+    recorded = [[crowd, *(row[1] for row in rows_of(runs))] for crowd, runs in by_set.items()]
     head = [
         "model",
         "labels (%)",
@@ -127,12 +144,19 @@ def main() -> None:
         "largest",
         "processor s per fit",
     ]
-    text = f"""{provenance("python -m benchmarks run campaign_models")}
-{len(CROWDS)} simulated crowds of {SIZE} items, {given.seeds} seeds (networks one), random answers; means over fits at
+    command = "python -m benchmarks run campaign_models" + (
+        f" --models {' '.join(given.models)}" if given.models != [""] else ""
+    )
+    text = f"""{provenance(command)}
+{len(CROWDS)} simulated crowds of {SIZE} items, {given.seeds} seeds (of networks one), random answers; means over fits at
 {", ".join(f"{step:g}" for step in STEPS)} votes per item. Differences are paired, ± half width of the 95% interval over
 crowds and seeds. A fall is the largest of a campaign.
 
 {table(head, rows_of(found))}
+
+The two classifiers and the choice between them on recorded votes, labels (%):
+
+{table(["set", *TWO], recorded)}
 """
     if given.dry_run:
         print(text)

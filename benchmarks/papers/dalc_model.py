@@ -5,8 +5,8 @@
 
 Each method trains a classifier on the votes; accuracy and AUC are of items without votes. *MV* is two-stage with majority vote,
 *LFC* learning from crowds, raykar, and with reliability that depends on the item, yan; *STAL* stal, and *DLC* dalc, by a linear
-model (LR), or with a number per annotator and feature (sparse) instead of ten traits. Experts are
-simulated as in dalc_table.py: queries of two intents, answers right with probability sigmoid(u . F x).
+model (LR), or with a number per annotator and feature (sparse) instead of ten traits. Experts are simulated as in
+dalc_table.py: queries of two intents, answers right with probability sigmoid(u . F x).
 
 Runs are kept in benchmarks/records/dalc_model.jsonl, so that an interrupted command resumes where it stopped.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -89,9 +90,19 @@ def fitted(method: str, settings: dict[str, Any], data: feature_sets.FeatureSet,
         return model.fit(data.X, data.votes)
 
 
+def key_of(name: str, method: str, settings: dict[str, Any], seed: int) -> str:
+    return json.dumps([name, method, settings, seed])
+
+
+def kept_seeds(name: str, most: int) -> list[int]:
+    """Seeds of which there is a run of every method."""
+    kept = RECORDS.read()
+    return [seed for seed in range(most) if all(key_of(name, *one, seed) in kept for one in METHODS.values())]
+
+
 def measured(name: str, method: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Fit, unless there is such a run."""
-    key = json.dumps([name, method, settings, seed])
+    key = key_of(name, method, settings, seed)
     kept = RECORDS.read()
     if key not in kept:
         data, started = data_of(name, seed), process_time()
@@ -110,7 +121,7 @@ def measured(name: str, method: str, settings: dict[str, Any], seed: int) -> dic
     return dict(kept[key])
 
 
-def main_table(name: str, seeds: range) -> str:
+def main_table(name: str, seeds: Sequence[int]) -> str:
     runs = {label: [measured(name, *METHODS[label], seed) for seed in seeds] for label in METHODS}
     ours = [run["accuracy"] for run in runs["LFC"]]
     rows = []
@@ -181,7 +192,7 @@ def draw_expertise(target: Path) -> str:
     return "; ".join(told)
 
 
-def draw_settings(seeds: range, target: Path) -> str:
+def draw_settings(seeds: Sequence[int], target: Path) -> str:
     """Figure 4: traits and penalty."""
     import matplotlib.pyplot as plt
 
@@ -207,15 +218,18 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("sets", nargs="*", default=list(SETS), metavar="SET", help=f"of {', '.join(SETS)}")
     options.add_argument("--seeds", type=int, default=10)
+    options.add_argument("--sweep", type=int, default=3, metavar="SEEDS", help="of traits and penalties, figure 4")
+    options.add_argument("--kept", action="store_true", help="tables of the runs there are")
     options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor pictures")
     told = options.parse_args()
-    tables = "\n".join(main_table(name, range(told.seeds)) for name in told.sets)
+    seeds = {name: kept_seeds(name, told.seeds) if told.kept else range(told.seeds) for name in told.sets}
+    tables = "\n".join(main_table(name, some) for name, some in seeds.items() if some)
     if told.dry_run:
         print(tables)
         return
     draw_experts(IMAGES / "dalc-experts.png")
     expertise = draw_expertise(IMAGES / "dalc-expertise.png")
-    settings = draw_settings(range(3), IMAGES / "dalc-settings.png")
+    settings = draw_settings(range(told.sweep), IMAGES / "dalc-settings.png")
     text = f"""{provenance("python -m benchmarks run dalc_model")}
 Mean ± half width of the 95% interval over seeds, in percent. A seed draws experts, queries and answers anew; on recorded votes
 it is that of the start, and on rte also of the split. The paper's columns are of its private set.
@@ -229,7 +243,7 @@ it is that of the start, and on rte also of the split. The paper's columns are o
 
 ![Learned expertise of annotators](images/dalc-expertise.png)
 
-**Figure 4**, three seeds (bars are standard deviations). The paper finds a top at `rank` 10 and `penalty` 0.01.
+**Figure 4**, {told.sweep} seeds (bars are standard deviations). The paper finds a top at `rank` 10 and `penalty` 0.01.
 
 ![Traits and penalty](images/dalc-settings.png)
 

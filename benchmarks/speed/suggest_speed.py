@@ -18,7 +18,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ ITEMS, ANNOTATORS, BUDGET = 1_000_000, 10_000, 1000
 VOTES_PER_ITEM, CLASSES, WIDTH = 3, 5, 16
 #: Policies, and whether they read features.
 POLICIES = {
+    "warm-information": False,
     "information": False,
     "error-reduction": False,
     "entropy+accuracy": False,
@@ -99,12 +100,13 @@ def run(policy: str, n_items: int, n_annotators: int, budget: int) -> dict[str, 
     held = psutil.Process().memory_info().rss / 1e6
     # From here the peak is of `suggest` alone.
     Path("/proc/self/clear_refs").write_text("5")
-    started = perf_counter()
+    started, worked = perf_counter(), process_time()
     found = suggest(state, policy, budget)
-    seconds = perf_counter() - started
+    seconds, processor = perf_counter() - started, process_time() - worked
     pairs = set(zip(found.item.tolist(), found.annotator.tolist(), strict=True))
     assert len(pairs) == len(found) == budget
-    return {"fit": fitted, "seconds": seconds, "held": held, "growth": _peak() - held, "peak": _peak()}
+    memory = {"held": held, "growth": _peak() - held, "peak": _peak()}
+    return {"fit": fitted, "seconds": seconds, "processor": processor} | memory
 
 
 def command_line(method: str, n_items: int, n_annotators: int, budget: int) -> dict[str, float]:
@@ -130,11 +132,16 @@ def command_line(method: str, n_items: int, n_annotators: int, budget: int) -> d
         if status:
             raise SystemExit(f"crowdwise suggest ended with status {status}")
         assert pl.read_parquet(files["assignments"]).height == budget
-    return {"seconds": seconds, "peak": usage.ru_maxrss * 1024 / 1e6}
+    return {"seconds": seconds, "processor": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024 / 1e6}
 
 
 def row(label: str, got: dict[str, float]) -> list[str]:
-    cells = [f"{got['seconds']:.1f} s", f"{got['growth']:,.0f} MB" if "growth" in got else "", f"{got['peak']:,.0f} MB"]
+    cells = [
+        f"{got['seconds']:.1f} s",
+        f"{got['processor']:.1f} s",
+        f"{got['growth']:,.0f} MB" if "growth" in got else "",
+        f"{got['peak']:,.0f} MB",
+    ]
     return [label, *cells, f"{got['fit']:.0f} s" if "fit" in got else "included"]
 
 
@@ -160,7 +167,7 @@ def measure_all(n_items: int, n_annotators: int, budget: int, policies: list[str
         f"process while it runs. The model is dawid-skene (20 rounds), for dalc a network on {WIDTH} features (one epoch, "
         "20 passes with dropout), fitted before. The command line reads votes, pool and capacities as Parquet files, fits and "
         "writes the assignments; there the peak is of all of that.\n",
-        table(["policy", "seconds", "on top", "peak", "making votes and model"], rows),
+        table(["policy", "seconds", "processor", "on top", "peak", "making votes and model"], rows),
     ]
     if (n_items, n_annotators, budget) == (ITEMS, ANNOTATORS, BUDGET):
         put("suggest speed", "\n".join(text))

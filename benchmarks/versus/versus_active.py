@@ -205,6 +205,8 @@ def _by_margin(turn: Turn, size: int, clf: Any, performance: np.ndarray | None) 
     query = SingleAnnotatorWrapper(items, random_state=turn.number)
     # It never ends where an item is left that nobody can be asked about.
     open_items = np.flatnonzero(turn.available.any(axis=1))
+    if not len(open_items):
+        return open_items, open_items
     if performance is not None and performance.ndim == 2:
         performance = performance[open_items]
     found = query.query(
