@@ -344,8 +344,8 @@ def panels(runs: Runs) -> str:
         f"{table(header, rows)}\n\n"
         f"**The cheapest panel for {TARGET:.0%}**, that is expected to reach it, and *with a margin*, in nine of ten "
         "drawn sets of votes: in how many runs one is named, its accuracy as stated and on fresh items, how many are more than "
-        "a point short of the target, and their price over that of the cheapest panel that truly reaches it, where one does. In all "
-        f"runs with families given, expected: {said[0]}; with a margin: {said[1]}.\n\n"
+        "a point short of the target, and their price over that of the cheapest panel that truly reaches it, where one does. "
+        f"In all runs with families given, expected: {said[0]}; with a margin: {said[1]}.\n\n"
         f"{table(['panel', 'families', *columns, *(f'margin: {column}' for column in columns)], aimed)}\n"
     )
 

@@ -34,6 +34,8 @@ def test_groups_within_families_by_annotator(tmp_path: Path) -> None:
     path.write_text("judge,family,model\na1,f,a\na1,f,b\n")
     with pytest.raises(InputError, match="annotator 'a1' is in 'f > a' and in 'f > b'; keep one row"):
         read_family_tree(path)
+    path.write_text("judge,model,prompt\na1,a,p\n")
+    assert read_family_tree(path) == {"a1": ("a", "p")}
     # Where nothing else names them, models are the judges.
     path.write_text("model,family\na,f\nb,f\n")
     assert read_family_tree(path) == {"a": ("f",), "b": ("f",)}

@@ -20,7 +20,7 @@ import numpy as np
 
 from crowdwise.engines.loop import Fit, Progress, loop
 from crowdwise.engines.potts import PATIENCE, CoupledItems, stepped
-from crowdwise.engines.shards import TERMS, Round, Shard, Shards, Tally
+from crowdwise.engines.shards import TERMS, Round, Shard, ShardLost, Shards, Tally
 from crowdwise.kernels.potts import Neighbours, alikeness, associated
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.priors.potts import PottsField
@@ -29,6 +29,8 @@ __all__ = ["EDGES", "FIELD", "Graphs", "associate", "couple_over", "leave_alone"
 
 #: Files of a shard: both ends of its edges and their weight, [E, 3]; and log-probabilities before votes, [N, K].
 EDGES, FIELD = "edges.npy", "field.npy"
+# Looks at all shards that are begun again where one is lost on the way.
+_ATTEMPTS = 10
 _GRAPH = ("ptr", "neighbour", "weight", "reverse")
 _COMPONENTS = ("order", "begin", "entries")
 
@@ -44,20 +46,20 @@ class Graphs:
 
     @property
     def numbers_per_class(self) -> int:
-        """Numbers that a step on the largest shard holds per class."""
-        return int(self.numbers(self.most_items, self.most_edges))
-
-    @staticmethod
-    def numbers(n_items: Any, n_edges: Any) -> Any:
-        """Messages twice, and six arrays of items."""
-        return 4 * n_edges + 6 * n_items
+        """Numbers that a step on the largest shard holds per class: messages twice, and six arrays of items."""
+        return 4 * self.most_edges + 6 * self.most_items
 
 
-def prepare(shards: Shards, n_shards: int) -> Graphs:
+def prepare(shards: Shards) -> Graphs:
     """Make the graph of every shard, of the edges that lie beside its votes."""
-    n_items, n_edges, weight = shards.total(_prepare, n_shards).sums[0].T
-    largest = int(np.argmax(Graphs.numbers(n_items, n_edges)))
-    return Graphs(int(n_edges.sum()), float(weight.max()), int(n_items[largest]), int(n_edges[largest]))
+    # Of a shard that is lost, the graph is there already, or made again.
+    shards.total(_prepare)
+    for _ in range(_ATTEMPTS):
+        try:
+            return shards.fold(_sized, Graphs())
+        except ShardLost:
+            continue
+    raise ShardLost
 
 
 def associate(shards: Shards, graphs: Graphs) -> tuple[float, float]:
@@ -149,7 +151,7 @@ def _folder(shard: Shard) -> Path:
     return Path(shard.folder)
 
 
-def _prepare(shard: Shard, n_shards: int) -> Tally:
+def _prepare(shard: Shard) -> Tally:
     folder = _folder(shard)
     ends = np.load(folder / EDGES)
     codes = ends[:, :2].astype(np.int64)
@@ -158,9 +160,15 @@ def _prepare(shard: Shard, n_shards: int) -> Tally:
         np.save(folder / f"graph-{name}.npy", getattr(graph, name))
     for name, array in zip(_COMPONENTS, graph.components, strict=True):
         np.save(folder / f"graph-{name}.npy", array)
-    sizes = np.zeros((n_shards, 3))
-    sizes[shard.index] = graph.n_items, graph.n_edges, graph.weight.max(initial=0.0)
-    return Tally((sizes,))
+    return Tally()
+
+
+def _sized(shard: Shard, before: Graphs) -> Graphs:
+    graph = _items(shard, False).graph
+    here = Graphs(graph.n_edges, float(graph.weight.max(initial=0.0)), graph.n_items, graph.n_edges)
+    most = max(before, here, key=lambda each: each.numbers_per_class)
+    weight = max(before.largest_weight, here.largest_weight)
+    return Graphs(before.n_edges + graph.n_edges, weight, most.most_items, most.most_edges)
 
 
 def _items(shard: Shard, beliefs: bool) -> CoupledItems:

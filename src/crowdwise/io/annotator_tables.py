@@ -29,6 +29,9 @@ def read_family_tree(path: AnyPath) -> dict[str, tuple[str, ...]]:
     inner = sorted((name for name in file.names if name.lower() in _WITHIN), key=lambda name: _WITHIN.index(name.lower()))
     # Where no other column names the judges, it is models that belong to families.
     who = next((name for name in file.names if name not in inner and plays_role([name], "annotator")), None)
+    if who and inner and family is None and not plays_role(file.names, "group"):
+        # Models without families are the families.
+        family = inner.pop(0)
     roles = {"annotator": who, "group": None if plays_role(file.names, "group") else family}
     table, where = columns_by_role(file, roles, dict(zip(inner, inner, strict=True)) if who else {}, fixed=True)
     texts = [tidy(column).cast(pl.String) for column in table]

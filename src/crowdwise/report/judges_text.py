@@ -25,7 +25,8 @@ def family_lines(families: Families, source: str) -> Iterator[str]:
     code, names = families.fused_code, families.fused_names
     for j, name in enumerate(names):
         members = code == j
-        models = len(set(families.inner[-1][members].tolist())) if families.inner else 1
+        named = families.inner_name[-1] if families.inner_name else families.name
+        models = len({name for name, inside in zip(named, members, strict=True) if inside and name})
         within = f" of {count(models, 'model')}" if models > 1 else ""
         yield f"{count(int(members.sum()), 'judge')}{within} share errors as one family ({source}): {one_line(name)}"
     if names and source == "found":

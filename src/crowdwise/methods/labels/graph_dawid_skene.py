@@ -116,7 +116,7 @@ class GraphDawidSkene(IterativeAggregator):
         from crowdwise.engines.potts_shards import associate, couple_over, leave_alone, prepare
 
         shards, crowd = problem.shards, problem.crowd
-        graphs = prepare(shards, crowd.n_shards)
+        graphs = prepare(shards)
         size = f"{graphs.most_items:,} items and {graphs.most_edges:,} edges"
         advice = f"the largest shard has {size}, and connected items cannot be cut: leave out edges, or take more shards"
         announce(self.name, operations=0, memory=8.0 * graphs.numbers_per_class * crowd.n_classes, advice=advice)
