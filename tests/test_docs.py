@@ -49,6 +49,7 @@ README_FILES = {
     ),
     "votes/monday.csv": "item,annotator,label\n1,ada,cat\n1,ben,cat\n2,ada,dog\n",
     "votes/tuesday.csv": "item,annotator,label\n2,ben,dog\n3,ada,cat\n3,cleo,cat\n",
+    "features.csv": "item,width,height\n" + "".join(f"item-{n},{n % 3},{n % 7}\n" for n in range(1, 41)),
     "truth.csv": "item,label\nitem-1,cat\nitem-3,dog\n",
     "families.csv": "annotator,group\nada,one\nben,one\n",
     "costs.csv": "true,label,cost\ncat,dog,1\ndog,cat,5\n",
@@ -173,14 +174,16 @@ def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch:
         for name, text in README_FILES.items():
             Path(name).parent.mkdir(exist_ok=True)
             Path(name).write_text(text)
-        names["new_votes"] = crowdwise.Annotations.from_arrays(
-            item=["item-1", "item-41"], annotator=["ada", "dan"], label=["cat", "dog"]
-        )
     checker, rules = OutputChecker(), ELLIPSIS | NORMALIZE_WHITESPACE
     for block in blocks_of(page):
         printed = run_block(block, names, monkeypatch, readme=readme)
         if block.output is not None:
             assert checker.check_output(block.output, printed, rules), f"line {block.line} printed\n{printed}"
+    # What stands in a table of commands is typed as it is, too.
+    for line in page.read_text(encoding="utf-8").splitlines() if readme else ():
+        for command in re.findall(r"`(crowdwise [^`]+)`", line) if line.startswith("|") else ():
+            code, printed = run_command(shlex.split(command), monkeypatch)
+            assert code == 0, f"{command}\n{printed}"
 
 
 def test_the_snippet_of_edges_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
