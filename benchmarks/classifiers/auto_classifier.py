@@ -72,11 +72,12 @@ def runs_of(name: str) -> dict[str, list[dict[str, object]]]:
     kept, found = KEPT.read(), {}
     entries = [(CHOICE, CHOICE, {}), *((c.label, c.method, c.settings) for c in CANDIDATES)]
     for seed in range(SEEDS[name]):
-        data = ({"small": small} | SETS)[name](seed)
+        data = None
         for label, method, settings in entries:
             key = json.dumps([name, label, seed])
             if key not in kept:
                 KEPT.refuse_to_measure(key)
+                data = ({"small": small} | SETS)[name](seed) if data is None else data
                 kept[key] = run(method, settings, data, seed)
                 KEPT.add(key, kept[key])
                 print(

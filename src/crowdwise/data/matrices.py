@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["dense_matrix", "matrix_votes", "seem_counts"]
 
+# Rows by which variances can be compared.
+_ROWS = 20
+
 
 def matrix_votes(
     matrix: Any,
@@ -73,7 +76,7 @@ def seem_counts(values: Any) -> bool:
     """Whether whole numbers, [rows, columns], may be votes per class: some are 0, and columns do not rise together.
 
     Rows of zeros, where nobody voted, are looked through if the sums of the other rows vary much less than independent columns
-    would make them: annotators who all say class 0 of some items leave such rows too.
+    would make them, which takes some rows to see: annotators who all say class 0 of some items leave such rows too.
     """
     if values.shape[0] < 2 or values.shape[1] < 2 or np.isnan(values).any():
         return False
@@ -82,7 +85,7 @@ def seem_counts(values: Any) -> bool:
     silent = values.sum(axis=1) == 0
     if silent.any():
         values = values[~silent]
-        if 2 * values.sum(axis=1).var() > values.var(axis=0).sum():
+        if len(values) < _ROWS or 2 * values.sum(axis=1).var() > values.var(axis=0).sum():
             return False
     moving = values[:, values.std(axis=0) > 0]
     if moving.shape[1] < 2:
