@@ -219,7 +219,7 @@ def main() -> None:
     options.add_argument("sets", nargs="*", default=list(SETS), metavar="SET", help=f"of {', '.join(SETS)}")
     options.add_argument("--seeds", type=int, default=10)
     options.add_argument("--sweep", type=int, default=3, metavar="SEEDS", help="of traits and penalties, figure 4")
-    options.add_argument("--kept", action="store_true", help="tables of the runs there are")
+    options.add_argument("--kept", action="store_true", help="tables of the runs there are, without figures")
     options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor pictures")
     told = options.parse_args()
     seeds = {name: kept_seeds(name, told.seeds) if told.kept else range(told.seeds) for name in told.sets}
@@ -227,15 +227,21 @@ def main() -> None:
     if told.dry_run:
         print(tables)
         return
-    draw_experts(IMAGES / "dalc-experts.png")
-    expertise = draw_expertise(IMAGES / "dalc-expertise.png")
-    settings = draw_settings(range(told.sweep), IMAGES / "dalc-settings.png")
     text = f"""{provenance("python -m benchmarks run dalc_model")}
 Mean ± half width of the 95% interval over seeds, in percent. A seed draws experts, queries and answers anew; on recorded votes
 it is that of the start, and on rte also of the split. The paper's columns are of its private set.
 
 {tables}
-**Figure 2**, experts, seed 0: true reliability of votes and expertise of users, and what `dalc` learns of them.
+{"" if told.kept else figures(told.sweep)}"""
+    put("dalc model", text)
+
+
+def figures(n_seeds: int) -> str:
+    """Figures 2 to 4, drawn; what stands beside them."""
+    draw_experts(IMAGES / "dalc-experts.png")
+    expertise = draw_expertise(IMAGES / "dalc-expertise.png")
+    settings = draw_settings(range(n_seeds), IMAGES / "dalc-settings.png")
+    return f"""**Figure 2**, experts, seed 0: true reliability of votes and expertise of users, and what `dalc` learns of them.
 
 ![Reliability and expertise, true and learned](images/dalc-experts.png)
 
@@ -243,10 +249,9 @@ it is that of the start, and on rte also of the split. The paper's columns are o
 
 ![Learned expertise of annotators](images/dalc-expertise.png)
 
-**Figure 4**, {told.sweep} seeds (bars are standard deviations). The paper finds a top at `rank` 10 and `penalty` 0.01.
+**Figure 4**, {n_seeds} seeds (bars are standard deviations). The paper finds a top at `rank` 10 and `penalty` 0.01.
 
 ![Traits and penalty](images/dalc-settings.png)
 
 {settings}
 """
-    put("dalc model", text)
