@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 
 import crowdwise
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import DataWarning, NotFittedError, SettingError
+from crowdwise.errors import DataWarning, MissingExtraError, NotFittedError, SettingError
 from crowdwise.estimator.registry import make_classifier
 from crowdwise.methods.classify.raykar import Raykar
 from crowdwise.trust.choice import auto_classifier
@@ -29,6 +30,14 @@ TABLES = ["two-stage", "raykar"]
 def fitted() -> Any:
     with quiet():
         return AutoClassifier(methods=TABLES).fit(FEATURES, VOTES)
+
+
+def test_without_torch_nothing_that_is_chosen_needs_safetensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with pytest.raises(MissingExtraError, match="safetensors"):
+        AutoClassifier().check_save(tmp_path / "model")
+    monkeypatch.setattr(auto_classifier, "find_spec", lambda name: None)
+    AutoClassifier().check_save(tmp_path / "model")
 
 
 def test_it_answers_as_the_chosen_classifier_does(fitted: Any) -> None:

@@ -90,8 +90,8 @@ class AutoClassifier(Chooses, CrowdClassifier):
 
     @property
     def has_network(self) -> bool:
-        """Whether rows may be dicts: the network among the candidates takes them."""
-        return True
+        """Whether a network may be chosen, which also takes dicts as rows: without torch there is none."""
+        return find_spec("torch") is not None
 
     # -- fitting -------------------------------------------------------------------------------
 
