@@ -33,9 +33,10 @@ from crowdwise.trust.metrics import accuracy
 BENCHMARK = Benchmark(
     "Which model should label the items of a campaign with features?",
     sections=("campaign models",),
+    data=("rte", "cifar10n", "ner_mturk"),
     packages=("torch",),
     quick="--seeds 1 --models two-stage --dry-run",
-    small={"SIZE": 40, "STEPS": (1.0, 2.0)},
+    small={"SIZE": 40, "STEPS": (1.0, 2.0), "RECORDED": ()},
 )
 
 RECORDS = Records("campaign_models")

@@ -91,7 +91,8 @@ def literal(votes: crowdwise.Annotations) -> list:
     """S1 to S3 as printed: labels as numbers, covariance = V V' + diagonal with K columns, 2-means of the rows of V."""
     from sklearn.cluster import KMeans
 
-    answers = np.empty((votes.n_items, votes.n_annotators))
+    # Everybody answered everything on the real set; where not, it counts as the first class.
+    answers = np.zeros((votes.n_items, votes.n_annotators))
     answers[votes.item, votes.annotator] = votes.label
     low_rank = np.cov(answers.T)
     for _ in range(200):
