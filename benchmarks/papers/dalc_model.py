@@ -228,7 +228,7 @@ def main() -> None:
         print(tables)
         return
     text = f"""{provenance("python -m benchmarks run dalc_model")}
-Mean ± half width of the 95% interval over seeds, in percent. A seed draws experts, queries and answers anew; on recorded votes
+Mean ± half width of the 95% interval over seeds, in percent. A seed draws experts, queries and answers again; on recorded votes
 it is that of the start, and on rte also of the split. The paper's columns are of its private set.
 
 {tables}
