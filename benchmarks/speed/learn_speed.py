@@ -37,12 +37,12 @@ BENCHMARK = Benchmark(
     "What does an epoch of every head cost beside plain training?",
     sections=("learn speed",),
     packages=("torch",),
-    small={"ROWS": 500, "ROUNDS": 1, "MEMORY_OF": ()},
+    small={"ROWS": 500, "ROUNDS": 1, "SIZES": (256,), "MEMORY_OF": ()},
 )
 
 CLASSIFIERS = classifiers()
 
-MEMORY_OF = (100, 1000, 10_000)
+MEMORY_OF, SIZES = (100, 1000, 10_000), (256, 1024)
 ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 3
 CPU = torch.device("cpu")
 
@@ -136,17 +136,16 @@ def one_epoch(n_annotators: int) -> None:
 
 
 def main() -> None:
-    sizes = (256, 1024)
-    measured = {size: ratios(size) for size in sizes}
-    rows = [["*plain labels (seconds per epoch)*", *(f"{measured[size][0]:.2f}" for size in sizes)]]
+    measured = {size: ratios(size) for size in SIZES}
+    rows = [["*plain labels (seconds per epoch)*", *(f"{measured[size][0]:.2f}" for size in SIZES)]]
     for name in networks():
-        rows.append([name, *(f"{np.median(measured[size][1][name]):.2f}" for size in sizes)])
+        rows.append([name, *(f"{np.median(measured[size][1][name]):.2f}" for size in SIZES)])
     memory = {n: peak(n) for n in MEMORY_OF}
     text = (
         provenance("python -m benchmarks run learn_speed")
         + f"\n{ROWS:,} rows x {WIDTH} features, {VOTES} votes per item, 200 annotators, K={K}; the default MLP; seconds of an "
         f"epoch as a multiple of the same network's on plain labels (after a warm-up; rounds measured: {ROUNDS}, median).\n\n"
-        + table(["head", *(f"batches of {size}" for size in sizes)], rows)
+        + table(["head", *(f"batches of {size}" for size in SIZES)], rows)
         + "\n\nPeak memory of a ccem epoch over 50,000 rows and 500,000 votes, in MB: "
         + ", ".join(f"{mb:,} with {n:,} annotators" for n, mb in memory.items())
         + f" (items x annotators would be {50_000 * 10_000 * 4 // 10**6:,} MB at 10,000; confusion matrices, their gradient "

@@ -17,14 +17,16 @@ import numpy as np
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.places import QUICK
 
 BENCHMARK = Benchmark(
     "How long does an update of a thousand votes take on ten million?",
     sections=("online speed",),
     quick="2000",
+    small={"METHODS": {"streaming-ds": "streaming:StreamingDawidSkene"}},
 )
 
-VOTES, ARRIVING, UPDATES = 10_000_000, 1000, 50
+VOTES, ARRIVING, UPDATES = 10_000_000, 1000, 2 if QUICK else 50
 VOTES_PER_ITEM, ANNOTATORS, CLASSES = 10, 3500, 5
 METHODS = {"streaming-ds": "streaming:StreamingDawidSkene", "online-em": "online_em:OnlineEM"}
 

@@ -40,7 +40,7 @@ GOLD = {3: 1, 8: 2}
 FAST: dict[str, Any] = {"epochs": 5, "warmup": 1, "batch_size": 16, "init": "majority", "dropout": 0.0}
 CASES: dict[str, dict[str, Any]] = {
     "ccem": {"network": partial(nn.Linear, 4, 3)},
-    "svgpcr": {"inducing": 6, "frozen": 1, "patience": 2, "validation": 0.3},
+    "svgpcr": {"inducing": 6, "frozen": 1, "patience": 2, "validation": 0.3, "likelihood": "robust-max", "scaling": "columns"},
 }
 
 

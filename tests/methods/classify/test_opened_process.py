@@ -403,19 +403,19 @@ def test_inducing_points_lie_among_the_rows_in_their_units(scaling: str) -> None
 @pytest.mark.slow
 def test_long_natural_steps_are_warned_of() -> None:
     with pytest.warns(ConvergenceWarning, match=r"rate=1: natural steps above 0\.6"):
-        crowdwise.make("svgpcr", rate=1.0, epochs=1, inducing=5).fit(FEATURES, VOTES)
-    crowdwise.make("svgpcr", rate=0.6, epochs=1, inducing=5).fit(FEATURES, VOTES)  # warnings are errors here
-    crowdwise.make("svgpcr", rate=1.0, epochs=1, inducing=5, posterior_steps="optimizer").fit(FEATURES, VOTES)
+        crowdwise.make("svgpcr", rate=1.0, epochs=1, inducing=5, **GIVEN).fit(FEATURES, VOTES)
+    crowdwise.make("svgpcr", rate=0.6, epochs=1, inducing=5, **GIVEN).fit(FEATURES, VOTES)  # warnings are errors here
+    crowdwise.make("svgpcr", rate=1.0, epochs=1, inducing=5, posterior_steps="optimizer", **GIVEN).fit(FEATURES, VOTES)
 
 
 @every_method
 def test_constant_columns_are_named_at_most_five(name: str) -> None:
     few = np.column_stack([FEATURES, np.full(60, 3.0)])
     with pytest.warns(DataWarning, match="1 column is the same in all rows and cannot tell classes apart: 4, counted from 0"):
-        crowdwise.make(name, **(FAST[name] | {"epochs": 1})).fit(few, VOTES)
+        crowdwise.make(name, **(GIVEN | FAST[name] | {"epochs": 1})).fit(few, VOTES)
     many = np.column_stack([np.zeros((60, 7)), FEATURES])
     with pytest.warns(DataWarning, match=r"7 columns are .*: 0, 1, 2, 3, 4, \.\.\. \(2 more\), counted"):
-        crowdwise.make(name, **(FAST[name] | {"epochs": 1})).fit(many, VOTES)
+        crowdwise.make(name, **(GIVEN | FAST[name] | {"epochs": 1})).fit(many, VOTES)
 
 
 def test_constant_columns_have_their_names() -> None:
@@ -423,7 +423,7 @@ def test_constant_columns_have_their_names() -> None:
 
     frame = pd.DataFrame({"width": FEATURES[:, 0], "unit": 1.0})
     with pytest.warns(DataWarning, match="apart: 'unit'; leave them out"):
-        crowdwise.make("svgpcr", epochs=1, inducing=5).fit(frame, VOTES)
+        crowdwise.make("svgpcr", epochs=1, inducing=5, **GIVEN).fit(frame, VOTES)
 
 
 @pytest.mark.slow
