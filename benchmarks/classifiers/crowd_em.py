@@ -2,16 +2,17 @@
 
     python -m benchmarks run crowd_em [SET ...]    (by default those of ON; the table is written when all of them are measured)
 
-Runs are kept in benchmarks/.runs/crowd-em-SET.json, so that an interrupted command goes on where it stopped; delete the file to
-measure again. No method sees a true label. Classifiers have the settings below, chosen for their time before anything was
-measured; XGBoost is left out where it is not installed.
+Every run is a record, so that an interrupted command goes on where it stopped. No method sees a true label. Classifiers have
+the settings below, chosen for their time before anything was measured. To be measured, XGBoost must be installed.
+measured.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,51 +26,52 @@ import crowdwise
 from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
 BENCHMARK = Benchmark(
     "Does EM around any classifier beat two stages with the same classifier?",
     sections=("crowd-em",),
-    data=("labelme", "rte", "sentence_polarity"),
+    data=("labelme", "rte", "sentence_polarity", "cifar10n"),
+    packages=("lightgbm",),
     quick="labelme",
     small={"SEEDS": 1, "FEW_ON": ("labelme",)},
 )
 
-ON, SEEDS = ["labelme", "rte", "sentence_polarity"], 3
-# Trees take too long on the larger set.
-FEW, FEW_ON = ("10 neighbours", "logistic pipeline"), ("sentence_polarity",)
+ON, SEEDS = ["labelme", "rte", "sentence_polarity", "cifar10n"], 3
+# Trees take too long on the larger sets.
+FEW, FEW_ON = ("10 neighbours", "logistic pipeline"), ("sentence_polarity", "cifar10n")
 AGGREGATORS = ("majority", "dawid-skene", "consensus")
-RUNS = KEPT
+RUNS = Records("crowd_em")
 CELLS = (("test", 100, 1), ("labels", 100, 1), ("nll", 1, 3), ("ece", 1, 3))
 
 
-def estimators() -> dict[str, Callable[[int], Any]]:
-    """A classifier for a seed, by name."""
-    found: dict[str, Callable[[int], Any]] = {
-        "10 neighbours": lambda seed: KNeighborsClassifier(10),
-        "logistic pipeline": lambda seed: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
-        "random forest": lambda seed: RandomForestClassifier(random_state=seed),
-    }
+def logistic(seed: int) -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def boosted(package: str, name: str, **more: Any) -> Callable[[int], Any]:
+    """Imported where it is measured: tables are rendered without it."""
     few: dict[str, Any] = {"n_estimators": 50, "colsample_bytree": 0.1, "n_jobs": 1}
-    try:
-        from lightgbm import LGBMClassifier
-
-        found["LightGBM"] = lambda seed: LGBMClassifier(**few, verbosity=-1, random_state=seed)
-    except ImportError:
-        print("lightgbm is not installed: left out")
-    try:
-        from xgboost import XGBClassifier
-
-        found["XGBoost"] = lambda seed: XGBClassifier(**few, random_state=seed)
-    except ImportError:
-        print("xgboost is not installed: left out")
-    return found
+    return lambda seed: getattr(import_module(package), name)(**few, **more, random_state=seed)
 
 
-def methods(make: Callable[[int], Any], seed: int) -> dict[str, Any]:
-    two = {f"two-stage {name}": crowdwise.TwoStage(aggregator=name, classifier=make(seed)) for name in AGGREGATORS}
-    return two | {"crowd-em": crowdwise.CrowdEM(estimator=make(seed), random_state=seed)}
+# A classifier for a seed.
+ESTIMATORS: dict[str, Callable[[int], Any]] = {
+    "10 neighbours": lambda seed: KNeighborsClassifier(10),
+    "logistic pipeline": logistic,
+    "random forest": lambda seed: RandomForestClassifier(random_state=seed),
+    "LightGBM": boosted("lightgbm", "LGBMClassifier", verbosity=-1),
+    "XGBoost": boosted("xgboost", "XGBClassifier"),
+}
+METHODS = (*(f"two-stage {name}" for name in AGGREGATORS), "crowd-em")
+
+
+def made(method: str, estimator: str, seed: int) -> Any:
+    classifier = ESTIMATORS[estimator](seed)
+    if method == "crowd-em":
+        return crowdwise.CrowdEM(estimator=classifier, random_state=seed)
+    return crowdwise.TwoStage(aggregator=method.removeprefix("two-stage "), classifier=classifier)
 
 
 def run(model: Any, data: FeatureSet) -> dict[str, float]:
@@ -86,20 +88,11 @@ def run(model: Any, data: FeatureSet) -> dict[str, float]:
 
 def measured(name: str) -> dict[str, dict[str, list[dict[str, float]]]]:
     """Runs of a set by estimator and method."""
-    kept = RUNS / f"crowd-em-{name}.json"
-    results: dict[str, dict[str, list[dict[str, float]]]] = json.loads(kept.read_text()) if kept.exists() else {}
-    for estimator, make in estimators().items():
-        if name in FEW_ON and estimator not in FEW:
-            continue
-        for seed in range(SEEDS):
-            for method, model in methods(make, seed).items():
-                runs = results.setdefault(estimator, {}).setdefault(method, [])
-                if len(runs) > seed:
-                    continue
-                runs.append(run(model, SETS[name](seed)))
-                print(name, estimator, seed, method, {k: round(v, 4) for k, v in runs[-1].items()}, flush=True)
-                RUNS.mkdir(exist_ok=True)
-                kept.write_text(json.dumps(results))
+    results: dict[str, dict[str, list[dict[str, float]]]] = {}
+    for estimator, seed, method in product(FEW if name in FEW_ON else ESTIMATORS, range(SEEDS), METHODS):
+        how = (method, estimator, seed)
+        found = RUNS.once(" / ".join((name, *map(str, how))), lambda how=how: run(made(*how), SETS[name](how[2])))
+        results.setdefault(estimator, {}).setdefault(method, []).append(found)
     return results
 
 
@@ -158,4 +151,4 @@ def main() -> None:
     )
     header = ["set", "classifier", "method", "test accuracy", "recovered labels", "test NLL", "test ECE"]
     rows = [row for name, results in found.items() for row in rows_of(name, results)]
-    put("crowd-em", provenance("python -m benchmarks run crowd_em") + about + gains(found) + "\n" + table(header, rows))
+    put("crowd-em", provenance("python -m benchmarks run crowd_em", RUNS) + about + gains(found) + "\n" + table(header, rows))
