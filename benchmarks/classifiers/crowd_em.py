@@ -4,7 +4,6 @@
 
 Every run is a record, so that an interrupted command goes on where it stopped. No method sees a true label. Classifiers have
 the settings below, chosen for their time before anything was measured. To be measured, XGBoost must be installed.
-measured.
 """
 
 from __future__ import annotations
