@@ -6,7 +6,8 @@ python -m benchmarks run real_data [SET ...]
 from __future__ import annotations
 
 import sys
-from time import perf_counter
+from time import process_time
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ import crowdwise.io
 from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
@@ -38,49 +40,63 @@ SETS = [
 METHODS_ANY = [name for name, method in METHODS.items() if method.suits(3) and method.family != "ordinal"]
 
 
+RUNS = Records("real_data")
+
+
+def run(name: str, method: str) -> dict[str, float]:
+    """One fit; of dawid-skene also how wide its interval is."""
+    votes, truth = labelled(name)
+    started = process_time()
+    posterior = crowdwise.make(method).fit(votes).posterior_
+    found = {"seconds": process_time() - started, "accuracy": accuracy(posterior, truth)}
+    found |= {"log-loss": log_loss(posterior, truth), "ece": ece(posterior, truth)}
+    return found | ({"half width": half_width(posterior, truth)} if method == "dawid-skene" else {})
+
+
+def size(name: str) -> dict[str, int]:
+    votes, truth = labelled(name)
+    found = {"items": votes.n_items, "annotators": votes.n_annotators, "classes": votes.n_classes, "votes": votes.n_votes}
+    return found | {"gold": int((truth >= 0).sum())}
+
+
 def main() -> None:
     names = sys.argv[1:] or SETS
-    scores: dict[str, dict[str, tuple[float, float, float, float]]] = {}
-    sizes, widths = {}, {}
+    sizes: dict[str, Any] = {}
+    scores: dict[str, dict[str, Any]] = {}
     for name in names:
-        votes, truth = labelled(name)
-        sizes[name] = (votes.n_items, votes.n_annotators, votes.n_classes, votes.n_votes, int((truth >= 0).sum()))
-        scores[name] = {}
-        for method in METHODS_ANY:
-            started = perf_counter()
-            posterior = crowdwise.make(method).fit(votes).posterior_
-            seconds = perf_counter() - started
-            scores[name][method] = (
-                accuracy(posterior, truth), log_loss(posterior, truth), ece(posterior, truth), seconds,
-            )  # fmt: skip
-            if method == "dawid-skene":
-                widths[name] = half_width(posterior, truth)
-        print(name, {m: round(s[0], 4) for m, s in scores[name].items()}, flush=True)
+        sizes[name] = RUNS.once(f"{name} / size", lambda name=name: size(name))
+        scores[name] = {m: RUNS.once(f"{name} / {m}", lambda name=name, m=m: run(name, m)) for m in METHODS_ANY}
+        print(name, {m: round(s["accuracy"], 4) for m, s in scores[name].items()}, flush=True)
+    if names != SETS:  # a part of a table is no table
+        return
     methods = METHODS_ANY
-    parts = [provenance("python -m benchmarks run real_data")]
+    parts = [provenance("python -m benchmarks run real_data", RUNS)]
     parts.append(
         "\n**Accuracy in percent** (repeated identical votes removed; ties credited 1/#tied; the best of a row in bold; "
         "± is the half width of the 95% bootstrap interval of dawid-skene over items, 1,000 resamples, seed 0).\n"
     )
     rows = []
     for name in names:
-        best = max(round(100 * scores[name][m][0], 1) for m in methods)
-        cells = [f"{100 * scores[name][m][0]:.1f}" for m in methods]
-        size = sizes[name]
+        best = max(round(100 * scores[name][m]["accuracy"], 1) for m in methods)
+        cells = [f"{100 * scores[name][m]['accuracy']:.1f}" for m in methods]
+        of = sizes[name]
         rows.append(
-            [f"{name} ({size[0]:,} items, {size[1]:,} annotators, K={size[2]}, {size[3]:,} votes, {size[4]:,} gold)"]
+            [
+                f"{name} ({of['items']:,} items, {of['annotators']:,} annotators, K={of['classes']}, {of['votes']:,} votes, "
+                f"{of['gold']:,} gold)"
+            ]
             + [f"**{c}**" if float(c) == best else c for c in cells]
-            + [f"±{100 * widths[name]:.1f}"]
+            + [f"±{100 * scores[name]['dawid-skene']['half width']:.1f}"]
         )
-    rows.append(["*mean*"] + [f"{100 * np.mean([scores[n][m][0] for n in names]):.2f}" for m in methods] + [""])
+    rows.append(["*mean*"] + [f"{100 * np.mean([scores[n][m]['accuracy'] for n in names]):.2f}" for m in methods] + [""])
     parts.append(table(["set", *methods, "±"], rows))
-    for index, title in ((1, "Log-loss"), (2, "ECE, equal-mass bins")):
+    for mark, title in (("log-loss", "Log-loss"), ("ece", "ECE, equal-mass bins")):
         parts.append(f"\n**{title}** (lower is better).\n")
-        body = [[name, *(f"{scores[name][m][index]:.3f}" for m in methods)] for name in names]
-        body.append(["*mean*", *(f"{np.mean([scores[n][m][index] for n in names]):.3f}" for m in methods)])
+        body = [[name, *(f"{scores[name][m][mark]:.3f}" for m in methods)] for name in names]
+        body.append(["*mean*", *(f"{np.mean([scores[n][m][mark] for n in names]):.3f}" for m in methods)])
         parts.append(table(["set", *methods], body))
-    parts.append("\n**Seconds to fit.**\n")
-    parts.append(table(["set", *methods], [[n, *(f"{scores[n][m][3]:.2f}" for m in methods)] for n in names]))
+    parts.append("\n**Processor seconds of a fit.**\n")
+    parts.append(table(["set", *methods], [[n, *(f"{scores[n][m]['seconds']:.2f}" for m in methods)] for n in names]))
     put("real data", "\n".join(parts))
 
 
