@@ -296,3 +296,18 @@ def test_a_transformer_takes_what_its_tokeniser_gives() -> None:
     config.num_labels = 5
     with pytest.raises(InputError, match=r"logits of shape \[rows, 2\].*\(2, 5\)"):
         fitted(encoded, network=lambda: transformers.BertForSequenceClassification(config))
+
+
+def test_torchvisions_transforms_augment() -> None:
+    try:
+        from torchvision.transforms import v2
+    except ImportError:
+        pytest.skip("torchvision is not installed")
+    except RuntimeError as problem:  # built for another torch
+        pytest.skip(f"torchvision does not fit this torch: {problem}")
+    images = np.zeros((60, 1, 8, 8), np.float32)
+    images[TRUTH == 1, :, :4] = 1.0
+    settings: dict[str, Any] = FAST | {"network": "cnn", "augment": v2.Compose([v2.RandomHorizontalFlip(), v2.RandomErasing()])}
+    once, again = (crowdwise.make("ccem", **settings).fit(images, PLAIN) for _ in range(2))
+    assert (once.predict(images) == TRUTH).all()
+    np.testing.assert_array_equal(once.predict_proba(images), again.predict_proba(images))
