@@ -25,6 +25,7 @@ BENCHMARK = Benchmark(
     "Which label method is right most often on 17 real crowds, how good is its confidence, and how long does it take?",
     sections=("real data",),
     data=("labelled",),
+    renders=("",),
     quick="dog",
     small={"METHODS_ANY": ["majority", "dawid-skene", "consensus"]},
 )

@@ -27,7 +27,7 @@ BENCHMARK = Benchmark(
     sections=("auto classifier",),
     data=("features",),
     packages=("torch",),
-    renders=("small labelme rte sentence_polarity cifar10n convarg_pairs",),
+    renders=("",),
     quick="labelme",
     small={"SEEDS": {"labelme": 1}},
 )

@@ -33,6 +33,7 @@ BENCHMARK = Benchmark(
     sections=("crowd-em",),
     data=("labelme", "rte", "sentence_polarity", "cifar10n"),
     packages=("lightgbm",),
+    renders=("",),
     quick="labelme",
     small={"SEEDS": 1, "FEW_ON": ("labelme",)},
 )

@@ -40,7 +40,7 @@ BENCHMARK = Benchmark(
     "What do checked labels or a trusted annotator make of factions planted into real votes?",
     sections=("factions, groups", "factions, colluders", "factions, clean"),
     data=("labelled",),
-    renders=("groups --seeds 10", "colluders --seeds 5", "clean --seeds 10"),
+    renders=("groups --seeds 10", "colluders --seeds 10", "clean --seeds 10"),
     quick="clean --seeds 1 --method majority",
     small={"SETS": ["dog"]},
 )

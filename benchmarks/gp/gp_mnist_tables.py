@@ -31,7 +31,7 @@ def taken(runs: list[dict]) -> str:
     return ", ".join(f"{name} {number}" for name, number in Counter(one["taken"] for one in runs).most_common())
 
 
-SCORES = ["test accuracy", "test likelihood", "test NLL"]
+SCORES = ["test accuracy", "test likelihood", "test NLL", "test ECE"]
 
 
 def tables(study: Study, seeds: int) -> str:
@@ -48,16 +48,16 @@ def tables(study: Study, seeds: int) -> str:
 
 
 def main_table(study: Study, seeds: int, pixels: str, words: str) -> str:
-    columns = (("accuracy", 4), ("likelihood", 4), ("nll", 3), ("recovered", 4), ("errors", 1), ("seconds", 0))
+    columns = (("accuracy", 4), ("likelihood", 4), ("nll", 3), ("ece", 3), ("recovered", 4), ("errors", 1), ("seconds", 0))
     rows = []
     for method in METHODS:
         if runs := study.runs(method, pixels, N_INDUCING, seeds):
             rows.append([method, *(cell(runs, key, digits) for key, digits in columns), taken(runs), str(len(runs))])
     if yardstick := study.kept.get(f"{NEAREST} / {pixels}"):
-        rows.append([NEAREST, f"{yardstick['accuracy']:.4f}", *"-------"])
+        rows.append([NEAREST, f"{yardstick['accuracy']:.4f}", *"--------"])
     if pixels == ONE_SCALE:
         for method, paper in PAPER.items():
-            found = [paper["accuracy"], paper["likelihood"], "-", paper["recovered"], paper["errors"]]
+            found = [paper["accuracy"], paper["likelihood"], "-", "-", paper["recovered"], paper["errors"]]
             rows.append([f"*paper: {method}, 60,000 images*", *found, "-", "robust-max", "-"])
     head = ["method", *SCORES, "recovered labels", "errors", "seconds", "likelihood", "runs"]
     return f"{words}, M = {N_INDUCING}.\n\n" + table(head, rows) + "\n"
@@ -79,7 +79,7 @@ def class_table(study: Study, seeds: int) -> str:
 
 
 def sweep_table(study: Study, seeds: int) -> str:
-    columns = (("accuracy", 4), ("likelihood", 4), ("nll", 3), ("errors", 1), ("seconds", 0), ("test seconds", 2))
+    columns = (("accuracy", 4), ("likelihood", 4), ("nll", 3), ("ece", 3), ("errors", 1), ("seconds", 0), ("test seconds", 2))
     rows = []
     for n_inducing in SWEEP:
         if runs := study.runs("svgpcr", ONE_SCALE, n_inducing, seeds):
