@@ -19,6 +19,7 @@ from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from benchmarks.records import Records
 from crowdwise.estimator.registry import label_methods
+from crowdwise.trust.calibration.calibrating import by_experience
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
 BENCHMARK = Benchmark(
@@ -48,8 +49,10 @@ def run(name: str, method: str) -> dict[str, float]:
     """One fit; of dawid-skene also how wide its interval is."""
     votes, truth = labelled(name)
     started = process_time()
-    posterior = crowdwise.make(method).fit(votes).posterior_
-    found = {"seconds": process_time() - started, "accuracy": accuracy(posterior, truth)}
+    # Its own probabilities: confidence by experience settles ties by the class shares.
+    result = crowdwise.make(method, confidence="model").fit(votes).result_
+    found = {"seconds": process_time() - started, "accuracy": accuracy(result.posterior, truth)}
+    posterior = by_experience(result).posterior
     found |= {"log-loss": log_loss(posterior, truth), "ece": ece(posterior, truth)}
     return found | ({"half width": half_width(posterior, truth)} if method == "dawid-skene" else {})
 
