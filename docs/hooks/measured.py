@@ -44,7 +44,7 @@ REAL = {
     "regression": (),
 }  # fmt: skip
 BASELINES = ("majority", "two-stage majority", "mean", "token-majority", "more than half", "majority per label")
-UNWANTED = re.compile(r"simulated|\d+ simulated|seconds of a fit|large\.|uneven crowds", re.IGNORECASE)
+UNWANTED = re.compile(r"simulated|\d+ simulated|processor seconds of a fit|large\.|uneven crowds", re.IGNORECASE)
 # Tables that are all about one method and do not repeat its name.
 WHOLE = {"consensus": "experience", "auto": "auto"}
 DROPPED = ("collapsed", "seconds", "ms", "processor s", "operations")
