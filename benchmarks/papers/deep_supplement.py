@@ -2,9 +2,9 @@
 
     python -m benchmarks run deep_supplement [--seeds N] [--sampled N]
 
-Figure 6: 2,000 votes on MNIST's 4 and 9, few on many items or many on few. Figure 7: trace-reg and crowd-layer-mw from confusion
-matrices with the same start for everybody, and trace-reg with growing weights. Figure 8: belief propagation with sampled
-annotators beside the exact sum, without features.
+Figure 6: 2,000 votes on MNIST's 4 and 9, few on many items or many on few. Figure 7: trace-reg and crowd-layer-mw from
+confusion matrices that are the same for everybody, and trace-reg with growing weights. Figure 8: belief propagation with
+sampled annotators beside the exact sum, without features.
 """
 
 from __future__ import annotations
@@ -201,22 +201,23 @@ def main() -> None:
 Images are MNIST's 4 and 9 as in the studies above (14 x 14 pixels with noise, {N_TEST:,} for testing, the built-in network),
 annotators are one-coin with {PER_ANNOTATOR} votes each. Mean ± half width of the 95% interval over seeds, in percent.
 
-**Figure 6, a fixed budget**: {BUDGET:,} votes as votes per item x items, annotators from Beta(2, 1), which the models know;
-accuracy on new images, {given.seeds} seeds. Methods start as in the studies above.
+**Figure 6, a fixed budget**: {BUDGET:,} votes as votes per item x items, annotators from Beta(2, 1), which models with a
+prior know; accuracy on new images, {given.seeds} seeds. Methods start as in the studies above.
 
 {tables[0]}
 
-**Figure 7, start and weight**: {N_ITEMS:,} items with {PER_ITEM} votes, annotators from Beta(3, 1), {few} seeds. Confusion matrices of
-everybody start as the softmax of δ on the diagonal (the column *start*); the weight of trace-reg is that of the mean trace over
-annotators, from the first epoch on. The paper writes the trace of the logarithm and does not say what its loss is averaged over.
-Networks start from random weights, without a warm-up on labels; *defaults* are those of the methods: a start from the labels of
-one-coin, and a small weight after ten epochs.
+**Figure 7, start and weight**: {N_ITEMS:,} items with {PER_ITEM} votes, annotators from Beta(3, 1), {few} seeds. Confusion
+matrices of everybody start as the softmax of δ on the diagonal (the column *start*); the weight of trace-reg is that of the
+mean trace over annotators, from the first epoch on. The paper writes the trace of the logarithm and does not say what its loss
+is averaged over. Networks start from random weights, without a warm-up on labels; *defaults* are those of the methods: a start
+from the labels of one-coin, and a small weight after ten epochs.
 
 {tables[1]}
 
-**Figure 8, sampled messages**: without features, {belief_propagation.N_ITEMS:,} items with {belief_propagation.PER_ITEM} votes, the models know
-the prior, {given.sampled} seeds. Draws are `integral="monte-carlo"`, one set shared by all annotators and rounds (the published code draws again); exact
-is `integral="quadrature"`, the default. Distance: mean absolute difference of the beliefs in a class from the exact ones.
+**Figure 8, sampled messages**: without features, {belief_propagation.N_ITEMS:,} items with {belief_propagation.PER_ITEM} votes,
+the models know the prior, {given.sampled} seeds. Draws are `integral="monte-carlo"`, one set shared by all annotators and
+rounds (the published code draws again); exact is `integral="quadrature"`, the default. Distance: mean absolute difference of
+the beliefs in a class from the exact ones.
 
 {tables[2]}
 """
