@@ -63,7 +63,7 @@ def crowd(seed: int):
 
 
 def started(seed: int) -> dict[str, float]:
-    """Of one crowd: accuracies by method or start, and by how much of itself EM's bound is higher from moments than from votes."""
+    """Of one crowd: accuracies by method or start, and the relative gain of EM's bound from moments over that from votes."""
     drawn = crowd(seed)
     votes, truth = drawn.votes, drawn.truth
     found = {"majority": accuracy(crowdwise.make("majority").fit(votes).posterior_, truth)}
