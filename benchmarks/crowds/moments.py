@@ -1,21 +1,23 @@
-"""Moment methods: starts for EM where the vote fails, and recovery of confusion matrices.
+"""Moment methods: starts for EM where the vote fails, what they estimate before EM, and recovery of confusion matrices.
 
-    python -m benchmarks run moments [--seeds 50] [--curve-seeds 5] [--dry]
+    python -m benchmarks run moments [--seeds 50] [--curve-seeds 5]
 
-Fifty random crowds of which 40 % are spammers or adversaries: accuracy of Dawid-Skene from vote shares
-and from ``init="moments"``. Then the error of the confusion matrices against the number of votes, for
-every method, also as docs/images/recovery.svg. ``--dry`` prints and writes nothing.
+Fifty random crowds of which 40 % are spammers or adversaries: accuracy of Dawid-Skene from vote shares and from
+``init="moments"``, and of moment methods with and without the rounds of EM that polish their estimate. Then the error of the
+confusion matrices against the number of votes, for every method, also as docs/images/recovery.svg.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 
 import numpy as np
 
 import crowdwise
 from benchmarks.declaration import Benchmark
-from benchmarks.page import IMAGES, provenance, put, table
+from benchmarks.page import IMAGES, interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.simulate import simulate
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy, confusion_error
@@ -23,11 +25,16 @@ from crowdwise.trust.metrics import accuracy, confusion_error
 BENCHMARK = Benchmark(
     "Do moment starts save EM where the vote fails, and are confusion matrices recovered?",
     sections=("moments",),
-    quick="--seeds 1 --curve-seeds 1 --dry",
+    renders=("",),
+    quick="--seeds 1 --curve-seeds 1",
     small={"ITEMS": (50,)},
 )
 
+RUNS = Records("moments")
 METHODS = label_methods()
+# Those that EM polishes by default, and their names without it.
+POLISHED = ("spectral-ds", "tensor-admm", "multi-spa", "cnmf", "sym-nmf", "pgd")
+BARE = {f"{name}, `polish=0`": name for name in POLISHED}
 
 PICTURE = IMAGES / "recovery.svg"
 HONEST = [{"one-coin": 1.0}, {"dirichlet": 1.0}, {"one-coin": 0.5, "dirichlet": 0.5}]
@@ -55,33 +62,35 @@ def crowd(seed: int):
     )  # fmt: skip
 
 
+def started(seed: int) -> dict[str, float]:
+    """Of one crowd: accuracies by method or start, and the relative gain of EM's bound from moments over that from votes."""
+    drawn = crowd(seed)
+    votes, truth = drawn.votes, drawn.truth
+    found = {"majority": accuracy(crowdwise.make("majority").fit(votes).posterior_, truth)}
+    bound = {}
+    for init in ("votes", "moments"):
+        model = crowdwise.make("dawid-skene", init=init).fit(votes)
+        found[init], bound[init] = accuracy(model.posterior_, truth), float(model.trace_[-1])
+    found["bound"] = (bound["moments"] - bound["votes"]) / abs(bound["votes"])
+    for name in POLISHED:
+        for polish in (0, 10):
+            found[f"{name} {polish}"] = accuracy(crowdwise.make(name, polish=polish).fit(votes).posterior_, truth)
+    return found
+
+
 def starts(seeds: int) -> str:
-    rows = []
-    for seed in range(seeds):
-        drawn = crowd(seed)
-        got = []
-        for options in ({"init": "votes"}, {"init": "moments"}):
-            model = crowdwise.make("dawid-skene", **options).fit(drawn.votes)
-            got += [accuracy(model.posterior_, drawn.truth), model.trace_[-1]]
-        majority = accuracy(crowdwise.make("majority").fit(drawn.votes).posterior_, drawn.truth)
-        rows.append([majority, *got])
-        print(seed, drawn.votes, " ".join(f"{value:.4f}" for value in rows[-1]), flush=True)
-    majority, votes, votes_bound, moments, moments_bound = np.array(rows).T
-    rng = np.random.default_rng(0)
-
-    def interval(difference):
-        draws = rng.choice(difference, (2000, len(difference))).mean(axis=1)
-        return (
-            f"{100 * difference.mean():+.2f} [{100 * np.quantile(draws, 0.025):+.2f}, {100 * np.quantile(draws, 0.975):+.2f}]"
-        )
-
-    def line(name, value, bound):
-        gap = value - votes
-        higher = (bound > votes_bound + 1e-6 * np.abs(votes_bound)).sum()
-        lower = (bound < votes_bound - 1e-6 * np.abs(votes_bound)).sum()
-        counts = [(gap > 0.005).sum(), (np.abs(gap) <= 0.005).sum(), (gap < -0.005).sum()]
-        return [name, f"{100 * value.mean():.2f}", interval(gap), " / ".join(map(str, counts)), f"{higher} / {lower}"]
-
+    runs = [RUNS.once(json.dumps(["start", seed]), lambda seed=seed: started(seed)) for seed in range(seeds)]
+    majority, votes, moments, bound = np.array([[run[n] for n in ("majority", "votes", "moments", "bound")] for run in runs]).T
+    gap = moments - votes
+    low, high = np.quantile(np.random.default_rng(0).choice(gap, (2000, len(gap))).mean(axis=1), (0.025, 0.975))
+    counts = (gap > 0.005).sum(), (np.abs(gap) <= 0.005).sum(), (gap < -0.005).sum()
+    line = [
+        '`init="moments"`',
+        f"{100 * moments.mean():.2f}",
+        f"{100 * gap.mean():+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]",
+        " / ".join(map(str, counts)),
+        f"{(bound > 1e-6).sum()} / {(bound < -1e-6).sum()}",
+    ]
     header = [
         "start of dawid-skene",
         "accuracy",
@@ -94,22 +103,43 @@ def starts(seeds: int) -> str:
         f"{100 * majority.mean():.2f}). Same: within half a point.\n",
         table(header, [
             ["vote shares", f"{100 * votes.mean():.2f}", "", "", ""],
-            line('`init="moments"`', moments, moments_bound),
+            line,
         ]),
+        "\n**Without polish.** The same crowds: the labels that moments alone give, and after ten rounds of EM.\n",
+        polish_table(runs),
     ])  # fmt: skip
 
 
-def recovery(seeds: int) -> tuple[str, dict[str, list[float]]]:
+def polish_table(runs: list[dict[str, float]]) -> str:
+    rows = []
+    for name in POLISHED:
+        bare, done = (np.array([run[f"{name} {polish}"] for run in runs]) for polish in (0, 10))
+        votes = np.array([run["votes"] for run in runs])
+        gaps = (interval(list(one), 100, 2) for one in (done - bare, bare - votes, done - votes))
+        rows.append([name, f"{100 * bare.mean():.2f}", f"{100 * done.mean():.2f}", *gaps])
+    header = ["method", "moments alone", "polished", "polish adds", "alone, over dawid-skene", "polished, over dawid-skene"]
+    return table(header, rows)
+
+
+def recovered(n_items: int, seed: int, methods: list[str]) -> dict[str, float]:
+    """Error of the confusion matrices by method, on one crowd."""
     mix = {"dirichlet": 0.7, "uniform-spammer": 0.15, "cyclic-adversary": 0.15}
-    methods = [name for name, method in METHODS.items() if method.needs == "votes"]
+    drawn = simulate(n_items, 20, 3, 8, mix, class_prior=[0.5, 0.3, 0.2], random_state=seed)
+    models = {name: crowdwise.make(BARE[name], polish=0) if name in BARE else crowdwise.make(name) for name in methods}
+    return {name: confusion_error(model.fit(drawn.votes).confusion_, drawn.confusion) for name, model in models.items()}
+
+
+def recovery(seeds: int) -> tuple[str, dict[str, list[float]]]:
+    # "auto" takes one of the others.
+    methods = [*(name for name, method in METHODS.items() if method.needs == "votes" and name != "auto"), *BARE]
     errors: dict[str, list[float]] = {name: [] for name in methods}
     for n_items in ITEMS:
-        drawn = [simulate(n_items, 20, 3, 8, mix, class_prior=[0.5, 0.3, 0.2], random_state=seed) for seed in range(seeds)]
+        runs = [
+            RUNS.once(json.dumps(["recovery", n_items, seed]), lambda n=n_items, seed=seed: recovered(n, seed, methods))
+            for seed in range(seeds)
+        ]
         for name in methods:
-            errors[name].append(float(np.mean([
-                confusion_error(crowdwise.make(name).fit(one.votes).confusion_, one.confusion) for one in drawn
-            ])))  # fmt: skip
-        print(n_items, {name: round(values[-1], 3) for name, values in errors.items()}, flush=True)
+            errors[name].append(float(np.mean([run[name] for run in runs])))
     text = (
         f"\n**Recovery.** Mean L1 error of confusion rows; 20 annotators (70 % honest, 15 % spammers, 15 % adversaries), three "
         f"classes, eight votes per item, mean of {seeds} crowds.\n\n"
@@ -120,7 +150,8 @@ def recovery(seeds: int) -> tuple[str, dict[str, list[float]]]:
 
 def draw(errors: dict[str, list[float]]) -> None:
     """A plain SVG of the curves, moment methods in colour."""
-    width, height, left, top, bottom = 760, 420, 60, 20, 50
+    named = [name for name in errors if name not in BARE]
+    width, height, left, top, bottom = 760, 100 + 13 * len(named), 60, 20, 50
     xs = np.log10([8 * n for n in ITEMS])
     x = left + (xs - xs[0]) / np.ptp(xs) * (width - left - 190)
     values = np.array(list(errors.values()))
@@ -142,8 +173,8 @@ def draw(errors: dict[str, list[float]]) -> None:
     parts.append(f'<text x="{(left + x[-1]) / 2:.0f}" y="{height - 10}" text-anchor="middle">votes</text>')
     turn = f'transform="rotate(-90 15 {height / 2:.0f})" text-anchor="middle"'
     parts.append(f'<text x="15" y="{height / 2:.0f}" {turn}>error of confusion rows</text>')
-    moment = [name for name in errors if METHODS[name].family == "moments"]
-    order = sorted(errors, key=lambda one: errors[one][-1], reverse=True)
+    moment = [name for name in named if METHODS[name].family == "moments"]
+    order = sorted(named, key=lambda one: errors[one][-1], reverse=True)
     # Names beside the ends of their curves, 13 apart, pushed down from above and up from below.
     places = [float(y(errors[name][-1])) for name in order]
     for i in range(1, len(places)):
@@ -157,6 +188,11 @@ def draw(errors: dict[str, list[float]]) -> None:
         parts.append(
             f'<text x="{x[-1] + 24:.0f}" y="{place + 4:.0f}" fill="{colour if name in moment else "#777"}">{name}</text>'
         )
+    for name, plain in BARE.items():
+        colour = colours[moment.index(plain) % len(colours)]
+        points = " ".join(f"{a:.1f},{y(value):.1f}" for a, value in zip(x, errors[name], strict=True))
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5" stroke-dasharray="5 4"/>')
+    PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text("\n".join([*parts, "</svg>\n"]))
 
 
@@ -164,20 +200,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--curve-seeds", type=int, default=5)
-    parser.add_argument("--dry", action="store_true")
     asked = parser.parse_args()
     first = starts(asked.seeds)
     second, errors = recovery(asked.curve_seeds)
     text = "\n".join(
         [
-            provenance("python -m benchmarks run moments"),
+            provenance("python -m benchmarks run moments", RUNS),
             first,
             second,
-            "\n![Recovery of confusion matrices](images/recovery.svg)",
+            "\n![Recovery of confusion matrices](images/recovery.svg)\n\nDashed: moments without polish.",
         ]
     )
-    if asked.dry:
-        print(text)
-        return
     draw(errors)
     put("moments", text)
