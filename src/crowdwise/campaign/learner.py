@@ -28,7 +28,7 @@ __all__ = ["Learner", "default_model", "from_shares"]
 # What a refit starts from: shares of votes, which a few more of them never turn round, as they may the estimates of annotators.
 _START = "majority"
 # Of the Gaussians: in later ones labels follow features rather than votes, and the next batch may send them elsewhere.
-_ROUNDS = 8
+_ROUNDS = 20
 
 
 def default_model(features: Any) -> Any:

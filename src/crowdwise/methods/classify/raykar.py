@@ -15,8 +15,8 @@ logistic regression (see `crowdwise.parts.priors.gaussian`); their probabilities
 tempered until they predict the votes on items left out best. ``classifier="auto"`` fits both, and takes the Gaussians where
 they predict these votes better by more than a standard error. Cost of a round: O(N D K + E K).
 
-Rounds beyond the first few hardly follow the votes any more: the Gaussians move to where features lie densest, and a few
-further votes may send them elsewhere. A campaign that fits again after every batch therefore sets ``gaussian_iter``.
+Late rounds hardly follow the votes any more where features say little: the Gaussians move to where features lie densest, and a
+few further votes may send them elsewhere. A campaign that fits again after every batch therefore sets ``gaussian_iter``.
 
 References
 ----------
