@@ -588,3 +588,11 @@ def test_positions_are_ascending_and_the_first_unknown_id_is_named() -> None:
     assert votes[np.array([1, 0, 1])].positions(["q"]).tolist() == [0, 2]
     with pytest.raises(InputError, match="no item 's'"):
         votes.positions(["q", "s", "t"])
+
+
+def test_an_unknown_id_comes_with_an_example_of_a_known_one() -> None:
+    votes = Annotations.from_arrays(["photo-1", "photo-2"], ["x", "y"], [0, 1])
+    with pytest.raises(InputError, match="no item 'zzz' in these votes; items are called, for example, 'photo-1'"):
+        votes.positions(["zzz"])
+    with pytest.raises(InputError, match="no item 'photo-3' in these votes; did you mean 'photo-"):
+        votes.positions(["photo-3"])

@@ -160,9 +160,9 @@ class Answers(ReadOnly, ABC):
         met[codes[found]] = True
         if not met.all():
             unknown = str(wanted[int(met.argmin())])
-            raise InputError(
-                f"no {what} {unknown!r} in these votes{did_you_mean(unknown, [str(v) for v in vocabulary[:10000]])}"
-            )
+            hint = did_you_mean(unknown, [str(v) for v in vocabulary[:10000]])
+            example = f"; {what}s are called, for example, {str(vocabulary[0])!r}" if len(vocabulary) and not hint else ""
+            raise InputError(f"no {what} {unknown!r} in these votes{hint or example}")
         return found
 
     def select(self, *, items: Iterable[Any] | None = None, annotators: Iterable[Any] | None = None) -> Self:
