@@ -43,12 +43,21 @@ RECORDS = Records("campaign_models")
 SIZE = 240
 # Votes per item at which a model is fitted.
 STEPS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
-DEFAULT = "raykar, auto, from majority"
+DEFAULT = "raykar, auto, 20 rounds, from majority"
 LAST = "last posterior"
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
-    DEFAULT: ("raykar", {"classifier": "auto", "init": "majority"}),
+    DEFAULT: ("raykar", {"classifier": "auto", "init": "majority", "gaussian_iter": 20}),
+    "raykar, auto, from majority": ("raykar", {"classifier": "auto", "init": "majority"}),
     "raykar, auto, from dawid-skene": ("raykar", {"classifier": "auto", "init": "dawid-skene"}),
     "raykar, auto, from the last fit": ("raykar", {"classifier": "auto", "init": LAST}),
+    "raykar, gaussian, 8 rounds, from majority": (
+        "raykar",
+        {"classifier": "gaussian", "init": "majority", "gaussian_iter": 8},
+    ),
+    "raykar, gaussian, 20 rounds, from majority": (
+        "raykar",
+        {"classifier": "gaussian", "init": "majority", "gaussian_iter": 20},
+    ),
     "raykar, gaussian, from majority": ("raykar", {"classifier": "gaussian", "init": "majority"}),
     "raykar, logistic, from majority": ("raykar", {"init": "majority"}),
     "raykar, logistic, from dawid-skene": ("raykar", {}),
@@ -62,7 +71,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 NETWORKS = ("ccem", "dalc")
 # Recorded votes, on which the choice between the two classifiers was tried; not those of `versus_active.py`.
 RECORDED = ("cifar10n", "rte", "ner_mturk")
-TWO = (DEFAULT, "raykar, gaussian, from majority", "raykar, logistic, from majority")
+TWO = (DEFAULT, "raykar, gaussian, 20 rounds, from majority", "raykar, logistic, from majority")
 
 
 def answers_of(data: Crowd, n_votes: int, seed: int) -> Annotations:

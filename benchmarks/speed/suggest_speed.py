@@ -157,7 +157,7 @@ def measure_all(n_items: int, n_annotators: int, budget: int, policies: list[str
     for method in COMMANDS:
         words = [sys.executable, "-m", __spec__.name, "command", method, *sizes]
         found = subprocess.run(words, check=True, capture_output=True, text=True)
-        rows.append(row(f"command line, information, {method}", json.loads(found.stdout.splitlines()[-1])))
+        rows.append(row(f"command line, default policy, {method}", json.loads(found.stdout.splitlines()[-1])))
         print(rows[-1], flush=True)
     text = [
         provenance("python -m benchmarks run suggest_speed"),

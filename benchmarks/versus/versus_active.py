@@ -10,8 +10,9 @@ same random answers. Annotators are not chosen by skill unless the row says so: 
 scikit-activeml's wrapper draws annotators at random unless it is given their performance.
 
 Three crowds are simulated, two recorded. Model and policy were chosen on the crowds of campaign_crowds.py, after quick looks at
-simulated experts on labelme too, one of the three here; the other four were not in view. That the model is one of two
-classifiers was also tried on recorded votes of rte, ner_mturk and cifar10n.
+simulated experts on labelme too, one of the three here; the other four were not in view, but for the number of rounds of the
+model's Gaussians, which was also tried on these and other seeds of all five. That the model is one of two classifiers was also
+tried on recorded votes of rte, ner_mturk and cifar10n.
 Runs are kept in benchmarks/records/versus_active.jsonl, so that an interrupted command resumes where it stopped.
 """
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.campaign.conftest import fake_result, few_examples, no_votes, rows, state_of
 from tests.strategies import small_votes
 
+from crowdwise.campaign import remaining
 from crowdwise.campaign.assign import suggest
 from crowdwise.campaign.diversity import diverse_order
 from crowdwise.campaign.policies import State, policy_of
@@ -212,7 +213,7 @@ def test_wrong_settings_are_refused() -> None:
     for budget, explore in ((0, 0), (float("nan"), 0), (float("inf"), 0), (1, 1.5)):
         with pytest.raises(SettingError):
             suggest(state, "information", budget, explore=explore)
-    with pytest.raises(SettingError, match="policy must be warm-information, information"):
+    with pytest.raises(SettingError, match=r"there is no policy .* \(policies are warm-information, information"):
         suggest(state, "entropie", 1)
 
 
@@ -269,3 +270,11 @@ def test_a_batch_is_diverse_where_there_are_features() -> None:
         state = State(result, Pool.of(votes), np.random.default_rng(0), None, features)
         found = suggest(state, "information", 9, explore=0, diverse=diverse)
         assert set(cluster[found.item].tolist()) == expected
+
+
+def test_the_highest_scores_of_many_rows_are_those_of_each_row() -> None:
+    scores = np.random.default_rng(3).random((300, 500))
+    scores[:, 4] = -np.inf
+    who, best = remaining._highest(scores, 3)
+    np.testing.assert_array_equal(who, np.argsort(-scores, axis=1, kind="stable")[:, :3])
+    np.testing.assert_array_equal(best, -np.sort(-scores, axis=1)[:, :3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import crowdwise
 from crowdwise.campaign.campaign import race, summary, write_curves
 from crowdwise.campaign.oracle import RecordedCrowd, SimulatedCrowd
 from crowdwise.data.simulate import simulate
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import CrowdwiseWarning, InputError, SettingError
 from crowdwise.io import read_gold
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.methods.labels.dawid_skene import DawidSkene
 from crowdwise.methods.labels.majority import MajorityVote
+from crowdwise.report import race_table
 
 
 def perfect(n_items: int = 10) -> SimulatedCrowd:
@@ -91,7 +93,7 @@ def test_curves_are_written_as_a_table_and_a_picture(tmp_path: Path) -> None:
     curves = race(["random+random"], perfect(4), MajorityVote(), 4, 2, seeds=[0, 1])
     written = write_curves(curves, tmp_path / "race", plot=False)
     assert [path.name for path in written] == ["curves.csv"]
-    assert pl.read_csv(written[0]).equals(curves)
+    assert pl.read_csv(written[0], schema=curves.schema).equals(curves)
     pytest.importorskip("matplotlib")
     assert write_curves(curves, tmp_path / "race")[1].read_bytes().startswith(b"\x89PNG")
 
@@ -143,3 +145,23 @@ def test_recorded_people_answer_only_what_they_were_asked_then(shared_data: Path
     # A question per item and batch, of the ten votes that were recorded on each of the 800.
     assert curves["votes"].to_list() == [800, 1600, 2400] * 2
     assert (curves["accuracy"] > 0.5).all()
+
+
+def test_without_matplotlib_the_table_is_written_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    curves = race(["random+random"], perfect(4), MajorityVote(), 4, 2, seeds=[0])
+    with pytest.warns(CrowdwiseWarning, match=r"curves.png is not drawn: .*pip install"):
+        written = write_curves(curves, tmp_path)
+    assert [path.name for path in written] == ["curves.csv"]
+    assert pl.read_csv(written[0]).height == 2
+
+
+def test_what_is_not_known_yet_is_no_number() -> None:
+    """Eight items: after eight votes hardly two on one item, after sixteen random ones some on most."""
+    curves = race(["random+random"], perfect(8), MajorityVote(), 32, 8, seeds=[0], explore=0)
+    expected = curves.select("expected_accuracy", "expected_low", "expected_high")
+    assert expected.row(0) == (None, None, None)
+    assert None not in expected.row(-1)
+    assert curves["accuracy"].null_count() == 0
+    unknown = race_table(summary(curves.head(1)))
+    assert unknown["expected (in nine of ten crowds)"].to_list() == ["unknown"]

@@ -74,3 +74,16 @@ def test_an_answer_is_never_worth_more_than_what_is_open(seed: int) -> None:
     q, confusion = rows(rng, 4, 3), rows(rng, 3, 3, 3)
     assert (expected_gain.information(q, confusion) <= expected_gain.entropy(q)[:, None] + 1e-12).all()
     assert (expected_gain.error_reduction(q, confusion) <= expected_gain.error(q)[:, None] + 1e-12).all()
+
+
+def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    q_nk, concentration = rng.dirichlet(np.ones(3), size=400), rng.gamma(2.0, size=(700, 3, 3)) + 0.1
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("CROWDWISE_THREADS", threads)
+        found.append(expected_gain.expected_information(q_nk, concentration))
+    np.testing.assert_array_equal(*found)
+    # A row and a column of the table are the same alone, up to rounding.
+    alone = expected_gain.expected_information(q_nk[7:8], concentration[5:6])
+    np.testing.assert_allclose(alone, found[0][7:8, 5:6], rtol=1e-12)

@@ -81,3 +81,9 @@ def test_wrong_costs_are_refused_before_the_fit(run: Run, costs: Path, text: str
 def test_sets_of_labels_have_a_threshold_instead(run: Run, costs: Path) -> None:
     refused = run("aggregate", "votes.csv", "--type", "multilabel", "--costs", "costs.csv", code=2).stderr
     assert "--threshold weighs the two mistakes" in refused
+
+
+def test_a_missing_table_is_named_once(run: Run, costs: Path) -> None:
+    said = run("aggregate", "votes.csv", "--costs", "nothing.csv", "-o", "labels.csv", code=2).stderr
+    assert "--costs: nothing.csv: no such file" in said
+    assert said.count("nothing.csv") == 1

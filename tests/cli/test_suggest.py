@@ -35,7 +35,7 @@ def test_questions_go_to_stdout_and_the_account_to_stderr(run: Run, campaign: Pa
     frame = table(result.stdout)
     assert frame.columns == ["item", "annotator", "score", "cost"]
     assert frame.height == 4
-    assert "4 questions about 4 items to " in result.stderr
+    assert "4 questions about 4 items of 10 to " in result.stderr
     assert "dawid-skene: expected accuracy 0.96, in nine of ten crowds 0." in result.stderr
     told = set(pl.read_csv("votes.csv").select("item", "annotator").rows())
     assert not told & set(frame.select("item", "annotator").rows())
@@ -123,7 +123,8 @@ def test_mistakes_in_a_table_are_named_with_their_row(run: Run, campaign: Path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--policy", "entropie"], "--policy: policy must be warm-information"),
+        (["--policy", "entropie"], "--policy: there is no policy 'entropie'; did you mean 'entropy'? (policies are warm-inf"),
+        (["--policy", "margn+ubc"], "did you mean 'margin+ucb'?"),
         (["--budget", "0"], "budget must be a number above 0"),
         (["--explore", "2"], "explore is a share"),
         (["--least", "3", "--most", "2"], "is below least"),
@@ -256,7 +257,7 @@ def test_every_recorded_item_needs_features(run: Run, campaign: Path) -> None:
         (["--features", "X.npz"], "--features belong to recorded votes"),
         (["--method", "dalc"], "dalc learns from features"),
         (["votes.csv"], "--truth FILE"),
-        (["--policies", "best"], "--policies: policy must be"),
+        (["--policies", "best"], "--policies: there is no policy 'best' (policies are"),
         (["--campaigns", "0"], "--campaigns must be at least 1"),
         (["--gold", "truth.csv"], "give the truth with --truth"),
         (["-o", "votes.csv"], "is a file; name a folder"),

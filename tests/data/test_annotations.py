@@ -578,3 +578,21 @@ def test_all_missing_columns_of_a_frame_are_named_at_once() -> None:
         Annotations.from_frame(frame)
     with pytest.raises(InputError, match=r"no column 'fo' \(did you mean 'foo'\?\), no label column"):
         Annotations.from_frame(frame, item="fo")
+
+
+def test_positions_are_ascending_and_the_first_unknown_id_is_named() -> None:
+    votes = Annotations.from_arrays(["p", "q", "r", "q"], ["x", "x", "x", "y"], [0, 1, 0, 1])
+    assert votes.positions(["r", "p", "r"]).tolist() == [0, 2]
+    assert votes.positions(pl.Series(["p", "q", "r"])).tolist() == [0, 1, 2]
+    # A sample with repeats has an id at several places.
+    assert votes[np.array([1, 0, 1])].positions(["q"]).tolist() == [0, 2]
+    with pytest.raises(InputError, match="no item 's'"):
+        votes.positions(["q", "s", "t"])
+
+
+def test_an_unknown_id_comes_with_an_example_of_a_known_one() -> None:
+    votes = Annotations.from_arrays(["photo-1", "photo-2"], ["x", "y"], [0, 1])
+    with pytest.raises(InputError, match="no item 'zzz' in these votes; items are called, for example, 'photo-1'"):
+        votes.positions(["zzz"])
+    with pytest.raises(InputError, match="no item 'photo-3' in these votes; did you mean 'photo-"):
+        votes.positions(["photo-3"])

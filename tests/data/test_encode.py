@@ -14,6 +14,7 @@ from crowdwise.data.encode import (
     codes_of,
     encode,
     find_column,
+    first_of_runs,
     missing_mask,
     series_of,
     tidy,
@@ -124,3 +125,20 @@ def test_to_polars_keeps_columns():
         assert to_polars(frame).rows() == [(1, "a"), (2, None)]
     # Names that are numbers are no positions of rows.
     assert to_polars(pd.DataFrame([[1, 2, 3], [4, 5, 6]])).to_dict(as_series=False) == {"0": [1, 4], "1": [2, 5], "2": [3, 6]}
+
+
+def test_names_in_runs_are_looked_up_once_per_run() -> None:
+    column = pl.Series(["b", "b", "b", None, None, "a", "a", "a", "z", "z"])
+    heads, run = first_of_runs(column)
+    assert heads.to_list() == ["b", None, "a", "z"]
+    assert run is not None
+    assert run.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
+    assert codes_of(column, pl.Series(["a", "b"])).tolist() == [1, 1, 1, -1, -1, 0, 0, 0, -1, -1]
+
+
+@pytest.mark.parametrize("names", [[], ["a"], ["a", "b", "a", "b"], [1, 1, 1, 1]])
+def test_without_runs_every_row_is_looked_up(names: list[str]) -> None:
+    column = pl.Series(names)
+    heads, run = first_of_runs(column)
+    assert heads is column
+    assert run is None

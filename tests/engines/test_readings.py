@@ -212,6 +212,39 @@ def test_few_pairs_are_those_of_the_busiest(crowds: Any) -> None:
     assert [str(name) for name in found.groups[0].names(votes)] == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize("most", [1, 5, 40, 300, 10_000])
+def test_pairs_of_the_busiest_are_those_that_a_count_of_all_pairs_leaves(most: int) -> None:
+    votes = simulate(400, 60, 3, 3, random_state=1).votes
+    answers = answers_of(votes)
+    everybody, found = agreement_of(answers), agreement_of(answers, most)
+    busy = np.argsort(-np.bincount(answers.annotator), kind="stable").tolist()
+    kept: list[int] = []
+    for n_busy in range(1, 61):
+        both = np.isin(everybody.first, busy[:n_busy]) & np.isin(everybody.second, busy[:n_busy])
+        if both.sum() > most:
+            break
+        kept = np.flatnonzero(both).tolist()
+    np.testing.assert_array_equal(found.first, everybody.first[kept])
+    np.testing.assert_array_equal(found.second, everybody.second[kept])
+    np.testing.assert_array_equal(found.beyond, everybody.beyond[kept])
+
+
+def test_a_large_crowd_is_not_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes = simulate(2000, 2000, 3, 3, random_state=1).votes
+    counted: list[int] = []
+    count = independence.agreements
+
+    def watched(answers: Any) -> Any:
+        met = count(answers)
+        counted.append(len(met.first))
+        return met
+
+    monkeypatch.setattr(independence, "agreements", watched)
+    agreement_of(answers_of(votes), 100)
+    # There are about 6,000 pairs that met.
+    assert 100 < sum(counted) < 1000
+
+
 @pytest.mark.parametrize("x", [-9.0, -1.0, 0.0, 3.0, 29.9, 30.0, 100.0, 1e4])
 def test_log_tail_beside_scipy(x: float) -> None:
     from scipy.special import log_ndtr

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io import read, write_table
-from crowdwise.io.writer import check_suffix
+from crowdwise.io.writer import check_place, check_suffix
 
 FRAME = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "y,\nz"], "label": [1, 0]})
 
@@ -99,3 +99,15 @@ def test_another_suffix_is_refused_with_the_option_that_names_it(kind: str, word
     with pytest.raises(SettingError, match=re.escape(words)) as refused:
         check_suffix(Path("a.txt"), "--it", kind)
     assert str(refused.value).startswith("--it: a.txt: ")
+
+
+def test_a_device_takes_what_is_written_and_stays_a_device() -> None:
+    null = Path(os.devnull)
+    if not null.is_char_device():
+        pytest.skip("no character device here")
+    seen: dict[str, str] = {}
+    for option in ("-o", "--annotators"):
+        check_suffix(null, option, "table")
+        check_place(null, option, seen)
+    write_table(FRAME, null)
+    assert null.is_char_device()

@@ -372,3 +372,21 @@ def test_parts_of_labels_of_a_run_that_goes_on_are_left_alone(run: Run, folder: 
     held.release()
     assert names(folder) == [".labels.csv-abcdefgh", "all.parquet", "labels.csv", "votes"]
     shutil.rmtree(".labels.csv-abcdefgh")
+
+
+def test_labels_are_expected_to_be_as_right_as_in_memory(run: Run) -> None:
+    """Known labels, items without votes and single votes in three shards; and where no votes meet, nothing is known."""
+    gold = CROWD.votes.to_frame().select("item").unique(maintain_order=True).head(10).with_columns(label=pl.lit("class-0"))
+    gold.write_csv("gold.csv")
+    for more in ([], ["--gold", "gold.csv"]):
+        here, there = (
+            [line for line in run("all.parquet", "-m", "dawid-skene", "-o", "labels.csv", *more, *way).stderr.splitlines()
+             if line.startswith("expected accuracy")]
+            for way in ((), ("--engine", "local", "--shards", "3"))
+        )  # fmt: skip
+        assert len(here) == 1
+        assert there == here
+    alone = CROWD.votes.to_frame().unique("item", maintain_order=True)
+    alone.write_parquet("alone.parquet")
+    said = run("alone.parquet", *LOCAL, "-o", "labels.csv").stderr
+    assert "expected accuracy of the labels: unknown, for no item has two annotators" in said

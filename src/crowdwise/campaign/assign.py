@@ -113,7 +113,7 @@ class _Taken:
             score = remaining.lookahead.discounted(score, pool.items)
         # Items that lack votes come first, those that lack most at the front.
         lack = remaining.lack[pool.items]
-        order = np.lexsort((-score, -lack))
+        order = np.lexsort((-score, -lack)) if lack.any() else np.argsort(-score, kind="stable")
         order = order[remaining.room[pool.items[order]] > 0]
         start, n_wanted = 0, _SHORTLIST * max(int(limit / remaining.cheapest()), 1)
         while start < len(order) and remaining.affordable(limit):

@@ -13,7 +13,7 @@ import polars as pl
 
 from crowdwise.campaign.loop import ActiveLoop
 from crowdwise.campaign.policies import policy_of
-from crowdwise.campaign.stopping import expected_accuracy
+from crowdwise.campaign.stopping import expected_accuracy, unknown_for
 from crowdwise.data.encode import translate
 from crowdwise.errors import CrowdwiseWarning, InputError, MissingExtraError, SettingError
 from crowdwise.io.writer import replacing
@@ -75,7 +75,7 @@ def race(
     -------
     DataFrame
         A row after every batch: policy, seed, votes, cost, accuracy on the items whose truth is known, and the accuracy
-        that is expected, with the ends of its range in nine of ten crowds.
+        that is expected, with the ends of its range in nine of ten crowds; these three are null while nothing can be said.
     """
     names = [policy if isinstance(policy, str) else getattr(policy, "name", type(policy).__name__) for policy in policies]
     if len(set(names)) < len(names) or not names:
@@ -104,7 +104,11 @@ def usual_budget(oracle: Oracle) -> int:
 
 
 def summary(curves: pl.DataFrame) -> pl.DataFrame:
-    """The end of every policy's curves over the seeds: mean, standard error of the accuracy, and its mean on the way."""
+    """The end of every policy's curves, over the seeds.
+
+    A row per policy: campaigns; at their end, means of votes, accuracy, expected_accuracy, expected_low and expected_high;
+    on_the_way, the mean accuracy after all batches; and standard_error, of the accuracy at the end over the seeds.
+    """
     whole = curves.group_by("policy", "seed", maintain_order=True).agg(
         pl.col("votes", "accuracy", *_EXPECTED).last(), pl.col("accuracy").mean().alias("on_the_way")
     )
@@ -114,7 +118,10 @@ def summary(curves: pl.DataFrame) -> pl.DataFrame:
 
 
 def write_curves(curves: pl.DataFrame, folder: str | PathLike[str], *, plot: bool = True) -> list[Path]:
-    """Write ``curves.csv`` and ``curves.png`` into a folder, which is made if needed; return their paths."""
+    """Write ``curves.csv`` and ``curves.png`` into a folder, which is made if needed; return their paths.
+
+    Without matplotlib there is a warning in the place of the plot.
+    """
     from crowdwise.io import write_table
 
     folder = Path(folder)
@@ -122,7 +129,11 @@ def write_curves(curves: pl.DataFrame, folder: str | PathLike[str], *, plot: boo
     write_table(curves, folder / CURVES, spreadsheet_safe=True)
     if not plot:
         return [folder / CURVES]
-    draw_curves(curves, folder / PLOT)
+    try:
+        draw_curves(curves, folder / PLOT)
+    except MissingExtraError as problem:
+        warnings.warn(f"{PLOT} is not drawn: {problem}", CrowdwiseWarning, stacklevel=2)
+        return [folder / CURVES]
     return [folder / CURVES, folder / PLOT]
 
 
@@ -157,7 +168,7 @@ def draw_curves(curves: pl.DataFrame, path: str | PathLike[str]) -> None:
 
 def _campaign(
     policy: Any, oracle: Oracle, model: Any, budget: float, batch: float, start: float, seed: int, options: dict[str, Any]
-) -> list[tuple[float, ...]]:
+) -> list[tuple[float | None, ...]]:
     loop = ActiveLoop(
         copy.deepcopy(model),
         "random+random" if start else policy,
@@ -168,7 +179,7 @@ def _campaign(
         random_state=seed,
         **options,
     )
-    spent, points = 0.0, list[tuple[float, ...]]()
+    spent, points = 0.0, list[tuple[float | None, ...]]()
     while spent < budget - 1e-9:
         first = bool(start) and not points
         questions = loop.ask(min(start if first else batch, budget - spent))
@@ -179,7 +190,9 @@ def _campaign(
         spent += float(questions["cost"].sum())
         loop.tell(oracle.answer(questions))
         result = loop.result
-        points.append((result.votes.n_votes, spent, _accuracy(result, oracle), *expected_accuracy(result)))
+        # What is not known is no number: an empty cell, and left out of means.
+        expected = [None] * 3 if unknown_for(result) else expected_accuracy(result)
+        points.append((result.votes.n_votes, spent, _accuracy(result, oracle), *expected))
     return points
 
 

@@ -27,6 +27,8 @@ __all__ = ["Learner", "default_model", "from_shares"]
 
 # What a refit starts from: shares of votes, which a few more of them never turn round, as they may the estimates of annotators.
 _START = "majority"
+# Of the Gaussians: in later ones labels follow features rather than votes, and the next batch may send them elsewhere.
+_ROUNDS = 20
 
 
 def default_model(features: Any) -> Any:
@@ -40,7 +42,7 @@ def default_model(features: Any) -> Any:
         return make("dawid-skene")
     if len(getattr(features, "shape", (0, 0))) > 2:
         return make("ccem", init=_START)
-    return make("raykar", classifier="auto", init=_START)
+    return make("raykar", classifier="auto", init=_START, gaussian_iter=_ROUNDS)
 
 
 def from_shares(model: Any) -> Any:

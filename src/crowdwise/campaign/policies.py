@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Protocol
 
 from crowdwise.campaign.scoring import ANNOTATOR_POLICIES, ITEM_POLICIES, PAIR_POLICIES, PAPER_POLICIES
 from crowdwise.campaign.state import State
-from crowdwise.errors import SettingError
+from crowdwise.errors import SettingError, did_you_mean
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["ANNOTATOR_POLICIES", "DEFAULT_POLICY", "ITEM_POLICIES", "PAIR_POLICIES", "Policy", "State", "policy_of", "stage_of"]
@@ -124,9 +125,19 @@ def policy_of(choice: Any) -> Policy:
     item, plus, annotator = PAPER_POLICIES.get(choice, choice).partition("+")
     annotator = annotator if plus else "accuracy"
     if item not in ITEM_POLICIES or annotator not in ANNOTATOR_POLICIES:
-        pairs = ", ".join([DEFAULT_POLICY, *PAIR_POLICIES, *PAPER_POLICIES])
+        whole = [DEFAULT_POLICY, *PAIR_POLICIES, *PAPER_POLICIES]
         raise SettingError(
-            f"policy must be {pairs}, or ITEM+ANNOTATOR with ITEM of {', '.join(ITEM_POLICIES)} and "
-            f"ANNOTATOR of {', '.join(ANNOTATOR_POLICIES)}; got {choice!r}"
+            f"there is no policy {choice!r}{_meant(item, plus, annotator, whole)} (policies are {', '.join(whole)}, or "
+            f"ITEM+ANNOTATOR with ITEM of {', '.join(ITEM_POLICIES)} and ANNOTATOR of {', '.join(ANNOTATOR_POLICIES)})"
         )
     return NamedPolicy(choice, item, ANNOTATOR_POLICIES[annotator], joint=False)
+
+
+def _meant(item: str, plus: str, annotator: str, whole: list[str]) -> str:
+    """What the writer of an unknown name may have meant: another name, or the same with the nearest part of each kind."""
+    if not plus:
+        return did_you_mean(item, [*whole, *ITEM_POLICIES])
+    near = []
+    for part, known in ((item, list(ITEM_POLICIES)), (annotator, list(ANNOTATOR_POLICIES))):
+        near += [part] if part in known else get_close_matches(part[:100], known, n=1)
+    return f"; did you mean {'+'.join(near)!r}?" if len(near) == 2 else ""

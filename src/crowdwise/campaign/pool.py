@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import series_of, tidy, translate, vocabulary_array
+from crowdwise.data.encode import codes_of, series_of, tidy, translate, vocabulary_array
 from crowdwise.errors import InputError, SettingError
 from crowdwise.kernels.types import Array, Floats, Integers
 
@@ -145,12 +145,9 @@ def _pairs_of(votes: Annotations, allowed: Annotations) -> tuple[Integers, Integ
 
 def _new(known: Array, more: Iterable[Any], what: str) -> Array:
     """The vocabulary with names that it lacks, in their order."""
-    listed = list(more)
-    if not listed:
-        return known
-    names = vocabulary_array(tidy(series_of(listed)).drop_nulls().unique(maintain_order=True))
+    listed = tidy(series_of(more)).drop_nulls()
     # Ids in other clothes ("7" beside 7) are found by the lookup, which compares texts where types differ.
-    names = names[translate(names, known) < 0]
+    names = vocabulary_array(listed.filter(codes_of(listed, tidy(series_of(known))) < 0).unique(maintain_order=True))
     if not len(names):
         return known
     if len(known) and known.dtype != names.dtype:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdwise.campaign.lookahead import Lookahead
+from crowdwise.kernels.numerics import in_ranges
 from crowdwise.kernels.types import Floats, Integers
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Remaining:
     def __init__(self, state: State) -> None:
         votes, pool = state.votes, state.pool
         self.state, self.spent, self.left = state, 0.0, pool.capacity.copy()
+        self._cheapest: float | None = None
         waiting = np.bincount(pool.open_item, minlength=votes.n_items)
         self.lack = np.maximum(pool.least - votes.votes_per_item - waiting, 0)
         self.room = np.minimum(pool.per_item, pool.most - votes.votes_per_item) - waiting
@@ -60,7 +62,9 @@ class Remaining:
 
     def cheapest(self) -> float:
         """Price of the cheapest annotator who can still answer; infinite if there is none."""
-        return float(self.state.pool.cost[self.left > 0].min(initial=np.inf))
+        if self._cheapest is None:
+            self._cheapest = float(self.state.pool.cost[self.left > 0].min(initial=np.inf))
+        return self._cheapest
 
     def affordable(self, limit: float) -> bool:
         """Whether anybody can be asked for what the limit leaves."""
@@ -79,6 +83,8 @@ class Remaining:
         self.room[item] -= 1
         self.lack[item] = max(self.lack[item] - 1, 0)
         self.left[annotator] -= 1
+        if self.left[annotator] <= 0:
+            self._cheapest = None
         self.spent += float(self.state.pool.cost[annotator])
 
     def best(self, policy: Policy, items: Integers) -> tuple[Integers, Floats]:
@@ -95,13 +101,7 @@ class Remaining:
             known = scores[np.isfinite(scores)]
             scale = float(np.abs(known).max(initial=0)) or 1.0
             scores += _TIE * scale * state.rng.random(scores.shape, dtype=np.float32)
-            top = np.tile(np.arange(n_annotators), (len(here), 1))
-            if n_kept < n_annotators:
-                top = np.argpartition(-scores, n_kept - 1, axis=1)[:, :n_kept]
-            kept = np.take_along_axis(scores, top, 1)
-            rank = np.argsort(-kept, axis=1, kind="stable")
-            who[start : start + step] = np.take_along_axis(top, rank, 1)
-            best[start : start + step] = np.take_along_axis(kept, rank, 1)
+            who[start : start + step], best[start : start + step] = _highest(scores, n_kept)
         return who, best
 
     def scores(self, policy: Policy, items: Integers) -> Floats:
@@ -136,6 +136,24 @@ def _entries(pointer: Integers, items: Integers) -> tuple[Integers, Integers]:
     first, count = pointer[items], pointer[items + 1] - pointer[items]
     row = np.repeat(np.arange(len(items)), count)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
+
+
+def _highest(scores: Floats, n_kept: int) -> tuple[Integers, Floats]:
+    """Columns of the highest scores of every row, highest first, and the scores, [n, T] each."""
+    n_columns = scores.shape[1]
+    who, best = np.empty((len(scores), n_kept), np.int64), np.empty((len(scores), n_kept))
+
+    def fill(first: int, last: int) -> None:
+        part = scores[first:last]
+        top = np.tile(np.arange(n_columns), (len(part), 1))
+        if n_kept < n_columns:
+            top = np.argpartition(-part, n_kept - 1, axis=1)[:, :n_kept]
+        kept = np.take_along_axis(part, top, 1)
+        rank = np.argsort(-kept, axis=1, kind="stable")
+        who[first:last], best[first:last] = np.take_along_axis(top, rank, 1), np.take_along_axis(kept, rank, 1)
+
+    in_ranges(np.arange(len(scores) + 1) * n_columns, fill)
+    return who, best
 
 
 def _unasked(state: State) -> Integers:

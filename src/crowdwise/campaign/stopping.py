@@ -16,7 +16,7 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Integers
 
-__all__ = ["RANGE", "Plan", "accuracy_words", "chance_of", "expected_accuracy", "plan", "reached"]
+__all__ = ["RANGE", "Plan", "accuracy_words", "chance_of", "expected_accuracy", "plan", "reached", "unknown_for"]
 
 # Of crowds, in the range that is printed.
 RANGE = 0.9
@@ -42,15 +42,21 @@ def reached(result: Result, target: float, probability: float = 0.95, items: Int
     return chance_of(result, target, items) >= probability
 
 
+def unknown_for(result: Result, items: Integers | None = None) -> str:
+    """Why nothing can be said of the labels yet; empty where something can."""
+    if not len(result.confidence if items is None else items):
+        return "there are no items"
+    if result.votes.n_classes < 2:
+        return "one class only occurs"
+    return "" if overlapping(result, slice(None) if items is None else items) else "most items have at most one vote"
+
+
 def accuracy_words(result: Result, items: Integers | None = None) -> str:
     """What is thought of the labels now, in words."""
+    unknown = unknown_for(result, items)
+    if unknown:
+        return f"expected accuracy unknown: {unknown}"
     mean, low, high = expected_accuracy(result, items=items)
-    if math.isnan(mean):
-        return "expected accuracy unknown: there are no items"
-    if result.votes.n_classes < 2:
-        return "expected accuracy unknown: one class only occurs"
-    if not overlapping(result, slice(None) if items is None else items):
-        return "expected accuracy unknown: most items have at most one vote"
     if result.confidence_source == "experience":
         return f"expected accuracy {mean:.2f}, in nine of ten crowds {low:.2f} to {high:.2f}"
     basis = "if the model is right" if result.confidence_source == "model" else f"by {result.confidence_source}"

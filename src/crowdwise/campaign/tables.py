@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["beside_asked", "read_capacity", "read_ids", "read_pool"]
 
 
-def read_ids(path: Path, role: str, given: str | None, known: Any) -> list[Any]:
+def read_ids(path: Path, role: str, given: str | None, known: Any) -> pl.Series:
     """Ids of one column: that of this name, or the one that an alias matches."""
     columns, where = _table(path, {role: given})
     return _id_column(columns[role], known, role, where)
@@ -31,7 +31,7 @@ def read_capacity(path: Path | None, votes: Annotations) -> tuple[list[Any], Any
     columns, where = _table(path, {"annotator": None}, ("capacity", "cost"))
     if "capacity" not in columns:
         raise InputError(f"{path}: no column 'capacity'; expected annotator, capacity and, where answers have prices, cost")
-    people = _id_column(columns["annotator"], votes.annotators, "annotator", where)
+    people = _id_column(columns["annotator"], votes.annotators, "annotator", where).to_list()
     if len(set(people)) < len(people):
         place = next(k for k, name in enumerate(people) if name in people[:k])
         raise InputError(f"{where.row(place)}: annotator {people[place]!r} is there twice; keep one row each")
@@ -57,7 +57,7 @@ def read_pool(
 
     named = None if items is None else read_ids(items, "item", item_column, votes.items)
     people, room, cost = read_capacity(capacity, votes)
-    return extended(votes, named or (), people), {"items": named, "capacity": room, "cost": cost}
+    return extended(votes, () if named is None else named, people), {"items": named, "capacity": room, "cost": cost}
 
 
 def beside_asked(pool: Pool, votes: Annotations, path: Path | None) -> Pool:
@@ -66,12 +66,11 @@ def beside_asked(pool: Pool, votes: Annotations, path: Path | None) -> Pool:
         return pool
     import numpy as np
 
-    from crowdwise.campaign.names import ids_of
-    from crowdwise.data.encode import translate
+    from crowdwise.data.encode import codes_of, series_of, tidy
 
     columns, where = _table(path, {"item": None, "annotator": None})
     item, annotator = (
-        translate(ids_of(_id_column(columns[role], known, role, where)), known).astype(np.int64)
+        codes_of(_id_column(columns[role], known, role, where), tidy(series_of(known))).astype(np.int64)
         for role, known in (("item", votes.items), ("annotator", votes.annotators))
     )
     there = (item >= 0) & (annotator >= 0)
@@ -98,7 +97,7 @@ def _table(path: Path, roles: dict[str, str | None], more: tuple[str, ...] = ())
     return {role: table.frame[name] for role, name in wanted.items()}, table.where
 
 
-def _id_column(column: pl.Series, known: Any, what: str, where: Any) -> list[Any]:
+def _id_column(column: pl.Series, known: Any, what: str, where: Any) -> pl.Series:
     """Ids as the votes have them: whole numbers only where theirs are."""
     from crowdwise.data.encode import integers, missing_mask, tidy
 
@@ -106,4 +105,4 @@ def _id_column(column: pl.Series, known: Any, what: str, where: Any) -> list[Any
     absent = missing_mask(column, ()).arg_true().to_list()
     if absent:
         raise InputError(f"{where.row(absent[0])}: the {what} id is missing; remove the row or fill it in")
-    return column.to_list()
+    return column

@@ -235,7 +235,7 @@ def naming(option: str) -> Iterator[None]:
     try:
         yield
     except (InputError, SettingError) as problem:
-        raise SettingError(f"{option}: {problem}") from None
+        raise SettingError(f"{option}: {str(problem).removeprefix(option.partition(': ')[2] + ': ')}") from None
 
 
 def to_stdout(path: Path | None) -> bool:

@@ -135,4 +135,4 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         job.say([f"wrote {options.output}: {count(n_rows, 'item')}"])
         if options.as_json:
             print_json(facts(result) | {"ran_on": engine.place, "annotators": by_accuracy(result).to_dicts()})
-        job.say(sharded_lines(result, engine.place, where.work_dir, engine.first_round))
+        job.say(sharded_lines(result, engine.place, where.work_dir, engine.first_round, n_rows))

@@ -153,15 +153,17 @@ class Answers(ReadOnly, ABC):
         wanted = tidy(series_of([ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else ids)).unique(
             maintain_order=True
         )
-        # A bootstrap sample of items repeats ids, hence the second lookup in the other direction.
-        known = tidy(series_of(vocabulary))
-        codes = codes_of(wanted, known.unique())
-        if (codes < 0).any():
-            unknown = str(wanted[int(np.flatnonzero(codes < 0)[0])])
-            raise InputError(
-                f"no {what} {unknown!r} in these votes{did_you_mean(unknown, [str(v) for v in vocabulary[:10000]])}"
-            )
-        return np.flatnonzero(codes_of(known, wanted) >= 0)
+        # What is known is looked up among the wanted, for a bootstrap sample of items repeats ids.
+        codes = codes_of(tidy(series_of(vocabulary)), wanted)
+        found = np.flatnonzero(codes >= 0)
+        met = np.zeros(len(wanted), bool)
+        met[codes[found]] = True
+        if not met.all():
+            unknown = str(wanted[int(met.argmin())])
+            hint = did_you_mean(unknown, [str(v) for v in vocabulary[:10000]])
+            example = f"; {what}s are called, for example, {str(vocabulary[0])!r}" if len(vocabulary) and not hint else ""
+            raise InputError(f"no {what} {unknown!r} in these votes{hint or example}")
+        return found
 
     def select(self, *, items: Iterable[Any] | None = None, annotators: Iterable[Any] | None = None) -> Self:
         """Keep these items and these annotators (by id) and the answers between them.

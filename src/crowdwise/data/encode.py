@@ -20,8 +20,8 @@ from crowdwise.data.aliases import ALIASES
 from crowdwise.data.text_form import EDGES
 from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
-__all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
-__all__ += ["label_codes", "means_missing", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
+__all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "first_of_runs"]
+__all__ += ["id_codes", "label_codes", "means_missing", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
 __all__ += ["decimal_points", "translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
 
 
@@ -202,11 +202,28 @@ def codes_of(series: pl.Series, vocabulary: pl.Series) -> NDArray[np.int32]:
         # A pool that lists the items of the votes, a table in their order: nothing is to be looked up.
         return np.arange(len(series), dtype=np.int32)
     if series.dtype == pl.String:
+        heads, run = first_of_runs(series)
+        if run is not None:
+            return codes_of(heads, vocabulary)[run]
         codes = series.cast(pl.Enum(vocabulary), strict=False).to_physical().cast(pl.Int32)
         return (codes.fill_null(-1) if codes.null_count() else codes).to_numpy()
     lookup = pl.DataFrame({"id": vocabulary, "code": np.arange(len(vocabulary), dtype=np.int32)})
     joined = pl.DataFrame({"id": series}).join(lookup, on="id", how="left", maintain_order="left")
     return joined["code"].fill_null(-1).to_numpy()
+
+
+def first_of_runs(series: pl.Series) -> tuple[pl.Series, NDArray[Any] | None]:
+    """The first value of every run of equal ones and the run of every row, where runs are long; else the series, None.
+
+    A file that is sorted by item names every item in one run of rows, and looking names up is what reading takes long for.
+    """
+    if series.dtype != pl.String or not len(series):
+        return series, None
+    run = series.rle_id()
+    if 2 * (run[-1] + 1) > len(series):
+        return series, None
+    numbers = run.to_numpy()
+    return series[np.flatnonzero(np.diff(numbers, prepend=-1))], numbers
 
 
 def translate(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.int32]:
@@ -226,8 +243,8 @@ def vocabulary_series(values: Sequence[Any] | NDArray[Any] | pl.Series, what: st
     series = tidy(series_of(values))
     if series.null_count():
         raise InputError(f"{what} contain a missing value at position {int(series.is_null().arg_true()[0])}")
-    repeated = series.filter(series.is_duplicated())
-    if len(repeated):
+    if series.n_unique() < len(series):
+        repeated = series.filter(series.is_duplicated())
         raise InputError(f"{what} contain {repeated[0]!r} more than once; each may appear once")
     return series
 

@@ -139,8 +139,9 @@ class SingleAnswers:
     @cached_property
     def _by_annotator(self) -> tuple[Integers, Integers]:
         """Positions of the answers sorted by annotator, and where each annotator's start."""
-        count = np.bincount(self.annotator, minlength=self.n_annotators)
-        return np.argsort(self.annotator, kind="stable"), np.concatenate([[0], np.cumsum(count)])
+        count, size = np.bincount(self.annotator, minlength=self.n_annotators), max(len(self.annotator), 1)
+        # One sortable key per answer; sorting keys themselves is several times faster than an argsort.
+        return np.sort(self.annotator * size + np.arange(len(self.annotator))) % size, np.concatenate([[0], np.cumsum(count)])
 
     @property
     def n_classes(self) -> int:
@@ -165,6 +166,9 @@ def answers_of(votes: Annotations) -> SingleAnswers:
     item, annotator = votes.item[kept].astype(np.int64), votes.annotator[kept].astype(np.int64)
     new = np.ones(len(kept), bool)
     new[1:] = (item[1:] != item[:-1]) | (annotator[1:] != annotator[:-1])
+    if new.all():
+        one_hot = np.eye(votes.n_classes).take(votes.label[kept], axis=0)
+        return SingleAnswers(item, annotator, one_hot, votes.n_annotators, weight[kept])
     cell, n_cells = np.cumsum(new) - 1, int(new.sum())
     share = _summed(cell * votes.n_classes + votes.label[kept], weight[kept], n_cells * votes.n_classes)
     share_cl = share.reshape(n_cells, votes.n_classes)

@@ -36,7 +36,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.meetings import MOST_MEETINGS, SingleAnswers, agreements, answers_of, sampled
+from crowdwise.data.meetings import MOST_MEETINGS, Pairs, SingleAnswers, agreements, answers_of, sampled
 from crowdwise.engines.linkage import EDGE
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
@@ -113,11 +113,16 @@ class Agreement:
             unit_variance = self.unit_variance(explained)
         return Background(skill, misfit, explained, unit_variance, unit_variance / self.n + misfit)
 
-    def independent(self) -> bool:
-        """Whether skill explains the agreement of every pair, and nobody's skill has to be worse than never right for it."""
+    @cached_property
+    def ordinary(self) -> Background:
+        """What skill explains where nobody is in a group and the median of agreement is everybody's level."""
         level = self.level(0.5)
         nobody = np.zeros(len(self.first), bool)
-        background = self.explained_by_skill(self.unit_variance(max(level, 0.0)), nobody, level)
+        return self.explained_by_skill(self.unit_variance(max(level, 0.0)), nobody, level)
+
+    def independent(self) -> bool:
+        """Whether skill explains the agreement of every pair, and nobody's skill has to be worse than never right for it."""
+        background = self.ordinary
         return not (background.ratio(self) > EDGE).any() and bool(background.skill.min() >= self.lowest)
 
 
@@ -168,9 +173,8 @@ def agreement_of(answers: SingleAnswers, most_pairs: int | None = None) -> Agree
     shares_l = share.sum(axis=0) / max(len(share), 1)
     own_al = np.column_stack([segment_sum(answers.annotator, column, n_annotators) for column in share.T]) + 2 * shares_l
     own_al /= np.maximum(own_al.sum(axis=1, keepdims=True), 1e-300)
-    met = agreements(answers)
-    kept = _among_the_busiest(answers, met.first, met.second, most_pairs)
-    first, second, n, agree = met.first[kept], met.second[kept], met.n_items[kept], met.sums[kept, 0]
+    met = agreements(answers) if most_pairs is None else _of_the_busiest(answers, most_pairs)
+    first, second, n, agree = met.first, met.second, met.n_items, met.sums[:, 0]
     chance = np.empty(len(first))
     step = max(_BLOCK // max(n_classes, 1), 1)
     for start in range(0, len(first), step):
@@ -272,12 +276,20 @@ def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Float
     return u, misfit
 
 
-def _among_the_busiest(answers: SingleAnswers, first: Integers, second: Integers, most: int | None) -> Flags:
-    """Pairs whose two annotators both are among those with most answers, as many annotators as `most` pairs allow."""
-    if most is None or len(first) <= most:
-        return np.ones(len(first), bool)
-    rank = np.empty(answers.n_annotators, np.int64)
-    rank[np.argsort(-np.bincount(answers.annotator, minlength=answers.n_annotators), kind="stable")] = np.arange(len(rank))
-    later = np.maximum(rank[first], rank[second])
-    fits = np.searchsorted(np.cumsum(np.bincount(later)), most, side="right")
-    return np.asarray(later < fits)
+def _of_the_busiest(answers: SingleAnswers, most: int) -> Pairs:
+    """Pairs that met of the annotators with most answers, of as many of them as `most` pairs allow."""
+    count = np.bincount(answers.annotator, minlength=answers.n_annotators)
+    order = np.argsort(-count, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    meetings, share = np.bincount(answers.item), np.cumsum(count[order]) / max(len(answers.item), 1)
+    expected = float((meetings * (meetings - 1)).sum()) / 2
+    while True:
+        # Of a share of the answers that is drawn at random its square of the meetings remains; most meetings are first ones.
+        tried = len(order) if expected <= most else int(np.searchsorted(share, (1.5 * most / expected) ** 0.5)) + 1
+        met = agreements(answers if tried >= len(order) else answers.at(rank[answers.annotator] < tried))
+        later = np.maximum(rank[met.first], rank[met.second])
+        if tried >= len(order) or len(later) > most:
+            kept = later < np.searchsorted(np.cumsum(np.bincount(later)), most, side="right")
+            return met if len(later) <= most else Pairs(met.first[kept], met.second[kept], met.n_items[kept], met.sums[kept])
+        expected /= 2

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,7 +160,12 @@ class _Search:
     def __init__(self, votes: Annotations, answers: SingleAnswers, pairs: Agreement, level: float) -> None:
         self.answers, self.pairs, self.level = answers, pairs, level
         self.mass = np.bincount(votes.annotator, minlength=votes.n_annotators) / votes.n_votes
-        self.counts_nl = label_counts(answers, votes.n_items)
+        self._n_items = votes.n_items
+
+    @cached_property
+    def counts_nl(self) -> Floats:
+        """Answers of everybody by item and label, [N, L]: only groups that pass the test of pairs need them."""
+        return label_counts(self.answers, self._n_items)
 
     def readings(self) -> Iterator[tuple[Reading, float, bool]]:
         """Readings from every start, by how much annotators carry each, and whether it began with an ordinary crowd."""
@@ -222,14 +228,17 @@ class _Search:
 
     def _alternate(self, level: float, code: Integers, lowest: float) -> tuple[Reading, Floats]:
         """The reading that this start leads to, where nobody's skill is below `lowest`, and the skill."""
-        pairs = self.pairs
-        unit_variance = pairs.unit_variance(max(pairs.level(0.5), 0.0))
+        pairs, typical = self.pairs, self.pairs.level(0.5)
+        unit_variance = pairs.unit_variance(max(typical, 0.0))
         found: tuple[SharedErrors, ...] = ()
-        for _ in range(_PASSES):
+        for done in range(_PASSES):
             inside = _inside(pairs, code)
             if inside.all():
                 break
-            background = pairs.explained_by_skill(unit_variance, inside, level, lowest)
+            if done == 0 and level == typical and lowest == -1.0 and not inside.any():
+                background = pairs.ordinary
+            else:
+                background = pairs.explained_by_skill(unit_variance, inside, level, lowest)
             unit_variance = background.unit_variance
             tested = (self._tested(members, background) for members in linked(pairs, background, 0.75 * _EXCESS))
             found = tuple(group for group in tested if group is not None)

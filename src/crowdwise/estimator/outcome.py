@@ -373,8 +373,10 @@ class Result(LabelOutcome):
         """Posterior probability of the consensus label, [N]."""
         return np.asarray(self.posterior[np.arange(len(self.codes)), self.codes])
 
-    def confidence_in(self, share: float) -> Floats:
+    def confidence_in(self, share: float, reliability: Floats | None = None) -> Floats:
         """Confidence of the labels in a crowd more dependent than this `share` of crowds, [N].
+
+        Where these are a part of the votes, `reliability` is that of annotators in all of them, [A].
 
         Exponents of crowds are taken as normal around the method's: see `crowdwise.estimator.judgement`. Where confidence
         does not rest on experience there is no such range, and it is `confidence`.
@@ -385,15 +387,21 @@ class Result(LabelOutcome):
             return self.confidence
         spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
         exponent = max(exponent_of(self.method, self.votes.anonymous) + NormalDist(0, spread).inv_cdf(share), 0.0)
-        confidence = self.tempered(exponent)[np.arange(len(self.codes)), self.codes]
+        confidence = self.tempered(exponent, reliability=reliability)[np.arange(len(self.codes)), self.codes]
         # Confidence may have been lowered for other reasons too.
         return np.asarray(np.minimum(confidence, self.confidence) if share > 0.5 else confidence)
 
-    def tempered(self, exponent: float, posterior: Floats | None = None, votes: Annotations | None = None) -> Floats:
+    def tempered(
+        self,
+        exponent: float,
+        posterior: Floats | None = None,
+        votes: Annotations | None = None,
+        reliability: Floats | None = None,
+    ) -> Floats:
         """A posterior as crowds with this exponent have it, [N, K]; by default the model's, and its votes."""
         posterior, votes = self.model_posterior if posterior is None else posterior, self.votes if votes is None else votes
         informed = getattr(self.prior, "informed", None)
-        return calibrated(posterior, votes, self.annotators, self.class_prior, exponent, None, self.history, informed)
+        return calibrated(posterior, votes, self.annotators, self.class_prior, exponent, reliability, self.history, informed)
 
     @cached_property
     def unasked(self) -> Flags:

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, EDGES, find_column, integers, missing_mask, tidy
+from crowdwise.data.encode import ALIASES, EDGES, find_column, first_of_runs, integers, missing_mask, tidy
 from crowdwise.errors import DataWarning, InputError, listed
 from crowdwise.io.exports import Ballot, Export, Exports, Request, choose_question, column, single
 from crowdwise.io.source import Places, Source, Table
@@ -112,12 +112,12 @@ def assemble(
     request = request or Request()
     # One text is one marker, not a list of letters.
     missing = (missing,) if isinstance(missing, str) else tuple(missing)
-    distinct = {role: tidy(export.votes[role]).unique() for role in _MARKS}
+    distinct = {role: first_of_runs(tidy(export.votes[role]))[0].unique() for role in _MARKS}
     if request.fold_case or request.spelling is not None or any(is_odd(names, role) for role, names in distinct.items()):
         from crowdwise.io.names import settled
 
         export = settled(export, request, missing)
-        distinct = {role: tidy(export.votes[role]).unique() for role in _MARKS}
+        distinct = {role: first_of_runs(tidy(export.votes[role]))[0].unique() for role in _MARKS}
     if request.repeats != "all":
         from crowdwise.io.repeats import without_repeats
 

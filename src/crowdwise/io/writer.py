@@ -32,6 +32,8 @@ _PLOTS = (".png", ".pdf", ".svg")
 
 def check_place(path: Path, option: str, seen: dict[str, str]) -> None:
     """Refuse a path whose folder does not exist, that is itself a folder, or that something else takes."""
+    if path.is_char_device():
+        return
     if not path.parent.is_dir():
         raise SettingError(f"{option}: the folder {str(path.parent)!r} does not exist; create it first")
     if path.is_dir():
@@ -78,6 +80,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{os.fspath(path)} is a folder; name a file in it")
+    if target.is_char_device():
+        # /dev/null and terminals take what is written; nothing may take their place.
+        yield target
+        return
     _clear_left(target.parent)
     temporary, lock = _temporary_beside(target)
     try:
@@ -204,7 +210,9 @@ def write_json(document: Any, path: AnyPath, *, lines: bool = False) -> None:
 
 
 def table_suffix(path: AnyPath) -> str:
-    """Return the suffix that names the format, or explain which there are."""
+    """Return the suffix that names the format, or explain which there are; a device such as /dev/null gets CSV."""
+    if Path(path).is_char_device():
+        return ".csv"
     name = Path(path).name.lower()
     suffix = Path(name.removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:

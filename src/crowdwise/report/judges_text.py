@@ -75,9 +75,16 @@ def panel_lines(found: Findings, target: float) -> Iterator[str]:
         yield f"no panel of these judges alone reaches {target:g} with a margin, in nine of ten drawn sets of votes"
     if named:
         yield (
-            "expected of judges who err independently between families, given the class and how hard an item is; to measure "
-            "it, check some labels: crowdwise audit"
+            "expected where every judge of a panel votes on every item, and judges err independently between families, given "
+            "the class and how hard an item is; to measure it, check some labels: crowdwise audit"
         )
+        n_items = 0 if found.posterior is None else len(found.posterior)
+        n_each = int(found.table["n_votes"].sum()) / max(n_items, 1)
+        if n_each < 0.9 * found.table.height:
+            yield (
+                f"in these votes an item has {n_each:.1f} of {count(found.table.height, 'judge')}: what is expected of their "
+                "labels stands in the table of labels (--labels)"
+            )
 
 
 def panel_line(row: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import LabelOutcome, Result
-    from crowdwise.scale.outcome import ShardedResult
+    from crowdwise.scale.outcome import ShardedResult, Written
     from crowdwise.scale.store import Store
 
 __all__ = ["Table", "beside", "by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "framed", "label_rows"]
@@ -227,18 +227,22 @@ def _confidence_lines(result: Result, what: str = "the labels") -> Iterator[str]
     if result.untested:
         yield f"expected accuracy of {what}: unknown, for no item has two annotators; to measure it: crowdwise audit"
         return
-    expected = f"expected accuracy of {what}: {result.confidence[judged].mean():.0%}"
-    if result.confidence_source == "experience":
-        single = (result.votes.votes_per_item[judged] <= 1).mean() > 0.5
-        low = f"{result.confidence_in(0.9)[judged].mean():.0%}"
+    source = result.confidence_source
+    mean, low = (float(x[judged].mean()) for x in (result.confidence, result.confidence_in(0.9)))
+    yield _expected_line(what, source, mean, low, (result.votes.votes_per_item[judged] <= 1).mean() > 0.5)
+
+
+def _expected_line(what: str, source: str, mean: float, low: float, single: bool) -> str:
+    """Mean confidence with its low end, unless most items have a `single` vote, and what it rests on."""
+    expected, least = f"expected accuracy of {what}: {mean:.0%}", f"{low:.0%}"
+    if source == "experience":
         # Confidence that was lowered for shared errors may lie below the range already.
-        same = expected.endswith(f" {low}")
-        spread = "" if single or same else f", in nine of ten crowds like these at least {low}"
-        yield f"{expected}{spread}; to measure it: crowdwise audit"
-    elif result.confidence_source == "model":
-        yield f"{expected}, if annotators err independently, as the model takes them to"
-    else:
-        yield f"{expected} (by {result.confidence_source})"
+        same = expected.endswith(f" {least}")
+        spread = "" if single or same else f", in nine of ten crowds like these at least {least}"
+        return f"{expected}{spread}; to measure it: crowdwise audit"
+    if source == "model":
+        return f"{expected}, if annotators err independently, as the model takes them to"
+    return f"{expected} (by {source})"
 
 
 # Votes from which on agreement is more than luck; and the least agreement beyond chance (as in kappa) that goes without a
@@ -267,8 +271,11 @@ def store_lines(store: Store, work_dir: Any) -> Iterator[str]:
         yield f"gold in the files decides {store.n_gold:,} of {store.n_items:,} labels"
 
 
-def sharded_lines(result: ShardedResult, place: str, work_dir: Any, first: int | None) -> Iterator[str]:
-    """How a fit to votes in shards went, and what ran where; `first` is the first iteration of this run."""
+def sharded_lines(result: ShardedResult, place: str, work_dir: Any, first: int | None, written: Written) -> Iterator[str]:
+    """How a fit to votes in shards went, what is expected of the labels, and what ran where.
+
+    `first` is the first iteration of this run.
+    """
     votes = result.votes
     yield from dropped_lines(votes.n_missing, votes.n_gold, votes.n_unvoted)
     state = "done" if not result.trace else "converged" if result.converged else "NOT converged"
@@ -280,6 +287,12 @@ def sharded_lines(result: ShardedResult, place: str, work_dir: Any, first: int |
     kept = f"; encoded votes are kept in {one_line(work_dir)}" if work_dir else ""
     yield f"{result.method}: {state}{after}"
     yield from _edge_lines(result)
+    if written.n_judged and votes.n_classes > 1:
+        source = "experience" if result.settings.get("confidence") == "experience" else "model"
+        unmet = written.n_single == written.n_judged
+        unknown = "expected accuracy of the labels: unknown, for no item has two annotators; to measure it: crowdwise audit"
+        single = 2 * written.n_single > written.n_judged
+        yield unknown if unmet else _expected_line("the labels", source, written.confidence, written.low, single)
     yield f"ran on {place}, {count(votes.n_shards, 'shard')}{kept}"
 
 

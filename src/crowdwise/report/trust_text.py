@@ -147,6 +147,7 @@ def question_facts(found: Assignments, policy: str, budget: float) -> dict[str, 
         "policy": policy,
         "budget": budget,
         "n_questions": len(found),
+        "n_pool": len(found.state.pool.items),
         "cost": float(found.cost.sum()),
         "expected_accuracy": {"mean": mean, "low": low, "high": high},
     }
@@ -155,7 +156,7 @@ def question_facts(found: Assignments, policy: str, budget: float) -> dict[str, 
 def question_lines(found: Assignments, facts: dict[str, Any]) -> Iterator[str]:
     """How many questions to how many annotators, and what is expected of the labels now."""
     yield (
-        f"{count(len(found), 'question')} about {count(len(set(found.item.tolist())), 'item')} to "
+        f"{count(len(found), 'question')} about {count(len(set(found.item.tolist())), 'item')} of {facts['n_pool']:,} to "
         f"{count(len(set(found.annotator.tolist())), 'annotator')}, at a cost of {number(facts['cost'])}"
     )
     if facts["cost"] + float(found.state.pool.cost.max(initial=0)) <= facts["budget"]:
@@ -201,9 +202,9 @@ def race_table(ends: pl.DataFrame) -> pl.DataFrame:
         "policy",
         pl.col("votes").round().cast(pl.Int64),
         pl.concat_str(pl.col("accuracy").round(3), error).alias("accuracy"),
-        pl.format(
-            "{} ({} to {})", *(pl.col(name).round(2) for name in ("expected_accuracy", "expected_low", "expected_high"))
-        ).alias("expected (in nine of ten crowds)"),
+        pl.format("{} ({} to {})", *(pl.col(name).round(2) for name in ("expected_accuracy", "expected_low", "expected_high")))
+        .fill_null("unknown")
+        .alias("expected (in nine of ten crowds)"),
         pl.col("on_the_way").alias("mean on the way"),
     )
 

@@ -26,7 +26,26 @@ if TYPE_CHECKING:
     from crowdwise.estimator.costs import Costs
     from crowdwise.scale.doubts import Doubt
 
-__all__ = ["ShardedResult", "account", "write_part"]
+__all__ = ["ShardedResult", "Written", "account", "write_part"]
+
+
+class Written(int):
+    """Rows written; and of the items with votes and without a known label how many there are, how many of them have one vote,
+    and their mean confidence, with what it is at least in nine of ten crowds.
+    """
+
+    n_judged: int
+    n_single: int
+    confidence: float
+    low: float
+
+    @classmethod
+    def of(cls, n_rows: int, judged: Tally) -> Written:
+        """From the sums over the shards."""
+        made = cls(n_rows)
+        n, single, confidence, low = (float(value) for value in judged.sums[0])
+        made.n_judged, made.n_single, made.confidence, made.low = int(n), int(single), confidence / max(n, 1), low / max(n, 1)
+        return made
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -83,16 +102,20 @@ class ShardedResult(LabelOutcome):
         Returns
         -------
         int
-            Rows written. They come shard by shard, so items are in no order.
+            Rows written (`Written`). They come shard by shard, so items are in no order.
         """
+        judged: Any = None
 
         def write_parts(folder: Path) -> None:
+            nonlocal judged
             safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
             fields = {name: getattr(self, name) for name in ("method", "settings", "prior", "annotators")}
             fields["reliability"] = reliability_of(self.company, self.history)[:-1]
-            self.shards.total(write_part, str(folder), self.votes.classes, fields, tuple(doubts), safe, fill_unvoted, costs)
+            judged = self.shards.total(
+                write_part, str(folder), self.votes.classes, fields, tuple(doubts), safe, fill_unvoted, costs
+            )
 
-        return gather_labels(Path(path), write_parts)
+        return Written.of(gather_labels(Path(path), write_parts), judged)
 
     def expected_counts(self) -> Floats:
         """Expected confusion counts, [A, L, K], made in the shards."""
@@ -143,4 +166,14 @@ def write_part(
         frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])
     with replacing(Path(folder) / f"part-{shard.index:05d}.parquet") as partial:
         (escape_formulas(frame) if safe else frame).write_parquet(partial)
-    return Tally((np.array([votes.n_items], float),))
+    return Tally((_judged(made, shard.known, fields["reliability"]),))
+
+
+def _judged(made: Result, known: Array, reliability: Floats) -> Floats:
+    """Items with votes and without a known label, those of them with one vote, and sums of confidence and its low end, [4]."""
+    judged = made.votes.votes_per_item > 0
+    if len(known):
+        judged = judged & (known < 0)
+    low = made.confidence_in(0.9, reliability)
+    single = made.votes.votes_per_item[judged] <= 1
+    return np.array([judged.sum(), single.sum(), made.confidence[judged].sum(), low[judged].sum()], float)

@@ -17,8 +17,9 @@ from tests.methods.labels.helpers import quiet, random_votes
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, SettingError
 from crowdwise.estimator.codec import pack, unpack
-from crowdwise.methods.classify.raykar import Raykar
+from crowdwise.methods.classify.raykar import Raykar, _evidence, _surely_above
 from crowdwise.methods.labels.dawid_skene import DawidSkene
+from crowdwise.parts.annotators.model import Confusion
 
 CLASSIFIERS = ("logistic", "gaussian")
 
@@ -238,12 +239,12 @@ def test_tempered_gaussians_are_not_too_sure_of_rows_they_have_not_seen() -> Non
 
 
 def test_the_classifier_may_be_chosen_by_the_votes_on_items_left_out() -> None:
-    """Clouds are what Gaussians expect; a line across columns with heavy tails is not."""
+    """Clouds are what Gaussians expect; a line across columns with heavy tails is not, and few clouds are as good as a line."""
     rng = np.random.default_rng(0)
     wide = rng.standard_t(2, size=(400, 6)).clip(-30, 30)
     line = (wide[:, 0] + 0.3 * wide[:, 1] > 1.2).astype(int)
-    crowds = {"gaussian": clouds(1, 200, 3, n_columns=20, gap=1.5), "logistic": (wide, line)}
-    for kind, (features, truth) in crowds.items():
+    many, few = clouds(1, 200, 6, n_columns=20, gap=2.0), clouds(1, 200, 3, n_columns=20, gap=1.5)
+    for kind, (features, truth) in (("gaussian", many), ("logistic", (wide, line)), ("logistic", few)):
         votes = vote(0, truth, diagonal_crowd(6, int(truth.max()) + 1, 0.7), per_item=2)
         chosen, same = (Raykar(classifier=name, init="majority").fit(features, votes) for name in ("auto", kind))
         np.testing.assert_array_equal(chosen.posterior_, same.posterior_)
@@ -270,3 +271,67 @@ def test_on_labelme_held_out_votes_choose_a_classifier_that_is_right_in_88_of_10
     assert (grid.best_estimator_.predict(test).astype(int) == truth).mean() >= 0.88
     logistic = Raykar().fit(features, votes)
     assert (logistic.predict(test).astype(int) == truth).mean() >= 0.83
+
+
+def test_few_rounds_of_the_gaussians_end_without_a_warning() -> None:
+    features, truth = clouds(14, 120, 3, n_columns=10, gap=1.0)
+    votes = vote(14, truth, diagonal_crowd(6, 3, 0.6), per_item=2)
+    few = Raykar(classifier="gaussian", init="majority", gaussian_iter=4).fit(features, votes)
+    with quiet():
+        same = Raykar(classifier="gaussian", init="majority", max_iter=4).fit(features, votes)
+    assert few.n_iter_ == 4
+    assert few.result_.converged
+    assert not same.result_.converged
+    np.testing.assert_array_equal(few.posterior_, same.posterior_)
+    # The logistic regression runs as far as it would.
+    assert Raykar(init="majority", gaussian_iter=4).fit(features, votes).n_iter_ > 4
+
+
+def test_evidence_by_block_adds_up_to_that_of_all_votes() -> None:
+    rng = np.random.default_rng(0)
+    votes = random_votes(rng, 60, 4, 3, 200, weight=rng.uniform(0.5, 2, 200))
+    model = Confusion.start(np.ones((1, 3, 3)), 4).update(votes, rng.dirichlet(np.ones(3), 60))
+    log_prior = np.log(rng.dirichlet(np.ones(3), 60))
+    found = _evidence(log_prior, votes, model)
+    joint = log_prior.copy()
+    for item, annotator, label, weight in zip(votes.item, votes.annotator, votes.label, votes.weight, strict=True):
+        joint[item] += weight * np.log(model.confusion()[annotator, :, label])
+    by_item = np.log(np.exp(joint).sum(axis=1))
+    assert len(found) == 25
+    np.testing.assert_allclose(found[0], by_item[[0, 25, 50]].sum())
+    np.testing.assert_allclose(found.sum(), by_item.sum())
+
+
+def test_the_gaussians_must_be_ahead_by_a_standard_error() -> None:
+    # Differences 1, 3, 2: their sum is 6, their standard deviation 1, and that of the sum sqrt(3).
+    other = np.array([5.0, 1.0, 4.0])
+    assert _surely_above(other + np.array([1, 3, 2]), other)
+    assert not _surely_above(other, other)
+    # Differences 4, -4, 1: the sum is 1, and its standard error 7.
+    assert not _surely_above(other + np.array([4, -4, 1]), other)
+    assert not _surely_above(other[:1] + 9, other[:1])
+
+
+@pytest.mark.slow
+def test_labels_fall_less_between_batches_where_the_gaussians_stop_early() -> None:
+    """Four classes of three clouds each, annotators who know some clouds: what EM converges to is not what votes say."""
+    falls: dict[int | None, list[float]] = {None: [], 8: []}
+    right: dict[int | None, list[float]] = {None: [], 8: []}
+    for seed in range(8):
+        rng = np.random.default_rng([7, seed])
+        centre, cloud = rng.normal(size=(12, 15)), rng.integers(12, size=240)
+        features, truth = centre[cloud] + 0.8 * rng.normal(size=(240, 15)), cloud % 4
+        accuracy = np.where(rng.random((25, 12)) < 0.3, 0.95, 0.4)[:, cloud]
+        said = np.where(rng.random((25, 240)) < accuracy, truth, (truth + rng.integers(1, 4, size=(25, 240))) % 4)
+        order = rng.permutation(said.size)
+        for rounds in falls:
+            curve = []
+            for n_votes in (240, 360, 480, 600, 720):
+                annotator, item = np.divmod(order[:n_votes], 240)
+                votes = Annotations.from_arrays(item, annotator, said[annotator, item], items=range(240), classes=range(4))
+                model = Raykar(classifier="gaussian", init="majority", gaussian_iter=rounds).fit(features, votes)
+                curve.append((model.labels_ == truth).mean())
+            falls[rounds].append(max(0.0, -np.diff(curve).min()))
+            right[rounds].append(float(np.mean(curve)))
+    assert np.mean(falls[8]) < 0.75 * np.mean(falls[None])
+    assert np.mean(right[8]) > np.mean(right[None])

@@ -147,3 +147,15 @@ def test_a_table_to_fill_has_these_items_and_no_labels() -> None:
     assert table["item"].to_list() == result.votes.items[[3, 1]].tolist()
     assert table.schema["true label"] == pl.String
     assert table["true label"].null_count() == 2
+
+
+def test_a_label_that_the_checks_make_unlikely_is_marked() -> None:
+    result, gold = crowd()
+    audit = certify(result, filled(draw(result, 60).frame(), gold))
+    # As if the checks had shown that class 0 is hardly ever right.
+    zero, posterior = result.codes == 0, np.eye(result.votes.n_classes)[result.codes]
+    posterior[zero, 0], posterior[zero, 1] = 0.3, 0.7
+    frame = replace(audit, exponent=replace(audit.exponent, posterior=posterior)).frame()
+    open_ = frame["confidence_source"] == "audit"
+    np.testing.assert_array_equal((frame["note"] == "another class is likelier").to_numpy(), zero & open_.to_numpy())
+    assert frame.filter(open_)["label"].equals(audit.frame().filter(open_)["label"])

@@ -12,8 +12,11 @@ Starts from the posterior of `dawid-skene` (the paper: vote shares, here ``init=
 recognised before the classifier learns from them. Pseudo-votes follow the crowd's rows as far as the annotator attends: a
 hierarchical prior, where the paper has one Beta prior for all. ``classifier="gaussian"`` uses Gaussian classes instead of
 logistic regression (see `crowdwise.parts.priors.gaussian`); their probabilities, which are always too sure of themselves, are
-tempered until they predict the votes on items left out best. ``classifier="auto"`` fits both, and keeps the one that predicts
-these votes better. Cost of a round: O(N D K + E K).
+tempered until they predict the votes on items left out best. ``classifier="auto"`` fits both, and takes the Gaussians where
+they predict these votes better by more than a standard error. Cost of a round: O(N D K + E K).
+
+Late rounds hardly follow the votes any more where features say little: the Gaussians move to where features lie densest, and a
+few further votes may send them elsewhere. A campaign that fits again after every batch therefore sets ``gaussian_iter``.
 
 References
 ----------
@@ -29,7 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.loop import ABOUT_TOL, Fit, Progress, alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL, Fit, Progress, alternate, warn_unless_converged
 from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Floats, Integers
@@ -44,6 +47,8 @@ __all__ = ["Raykar", "teaching_items"]
 
 
 _FOLDS = 5
+# Blocks of items, whose differences give the standard error of a sum over all items.
+_BLOCKS = 25
 # Steps of a logistic regression on given labels, which ends earlier where it can.
 _LOGISTIC_STEPS = 100
 
@@ -64,7 +69,7 @@ class Raykar(CrowdClassifier):
     classifier: str = setting(
         "logistic",
         "logistic: logistic regression, as in the paper; gaussian: a Gaussian per class with one covariance, which learns "
-        "from fewer items; auto: whichever of the two predicts the votes on items left out better.",
+        "from fewer items; auto: these, where they predict the votes on items left out better by more than a standard error.",
         choices=("logistic", "gaussian", "auto"),
     )
     l2: float | None = setting(
@@ -95,6 +100,13 @@ class Raykar(CrowdClassifier):
         free=True,
     )
     max_iter: int = setting(500, "Most iterations.", low=1, whole=True)
+    gaussian_iter: int | None = setting(
+        None,
+        "Iterations after which a fit of the Gaussians is done, converged or not; by default they run as the others do.",
+        low=1,
+        whole=True,
+        optional=True,
+    )
     tol: float = setting(1e-5, ABOUT_TOL, above=0)
     steps: int = setting(1, "Steps of logistic regression per iteration.", low=1, whole=True)
     random_state: int | None = random_state_setting("Seed of the items left out to temper the Gaussians.")
@@ -109,13 +121,12 @@ class Raykar(CrowdClassifier):
         fits = {kind: self._alternated(kind, some, fewer, start, progress) for kind in kinds}
         if self.classifier == "logistic":
             return _learned(fits["logistic"])
-        # The same folds for both, and the logistic regression first: it is kept where neither is better.
+        # The same folds for both.
         seed = int(generator(self.random_state).integers(2**31))
         tempers = {kind: self._tempered(kind, fit, some, fewer, np.random.default_rng(seed)) for kind, fit in fits.items()}
-        kind = max(tempers, key=lambda kind: tempers[kind].evidence)
-        fit, temper = fits[kind], tempers[kind]
-        if kind == "logistic":
-            return _learned(fit)
+        if "logistic" in tempers and not _surely_above(tempers["gaussian"].evidence, tempers["logistic"].evidence):
+            return _learned(fits["logistic"])
+        fit, temper = fits["gaussian"], tempers["gaussian"]
         model = LogisticModel(fit.prior.raw_weights * temper.factor)
         # What the Gaussians say of an item that they have seen is too sure; what they say without it is not.
         log_prior = model.log_prob(features)
@@ -131,12 +142,18 @@ class Raykar(CrowdClassifier):
             prior = LogisticPrior.start(features, votes.n_classes, l2=self.l2, steps=self.steps)
         annotators = Confusion.start(self._pseudo_votes(votes, start), votes.n_annotators)
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
-        return best_of(
-            lambda first: alternate(
-                votes, prior, annotators, start=first, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress
-            ),
-            [start],
+        few = self.gaussian_iter if kind == "gaussian" else None
+        fit = alternate(
+            votes,
+            prior,
+            annotators,
+            start=start,
+            known=known,
+            max_iter=self.max_iter if few is None else min(few, self.max_iter),
+            tol=self.tol,
+            progress=progress,
         )
+        return replace(fit, converged=True) if fit.n_iter == few else warn_unless_converged(fit)
 
     def _tempered(self, kind: str, fit: Fit, features: Any, votes: Annotations, rng: np.random.Generator) -> _Temper:
         """A classifier's log-odds of items that it has not seen, under the labels found, and how far the votes believe them."""
@@ -150,7 +167,8 @@ class Raykar(CrowdClassifier):
             return prior.update(fit.posterior[rest]).raw_weights
 
         scores = _left_out_scores(features, votes.n_classes, weights, rng)
-        return _Temper(scores, *_temperature(scores, votes, fit.annotators))
+        factor = _temperature(scores, votes, fit.annotators)
+        return _Temper(scores, factor, _evidence(log_softmax(scores * factor), votes, fit.annotators))
 
     def _pseudo_votes(self, votes: Annotations, start: Floats) -> Floats:
         if self.pool == "own":
@@ -169,11 +187,11 @@ def teaching_items(votes: Annotations) -> Integers:
 
 @dataclass(frozen=True)
 class _Temper:
-    """Log-odds of items left out, [N, K], what to multiply them by, and the log-probability of all votes then."""
+    """Log-odds of items left out, [N, K], what to multiply them by, and the log-probability of votes then, by block."""
 
     scores: Floats
     factor: float
-    evidence: float
+    evidence: Floats
 
 
 def _learned(fit: Fit) -> Learned:
@@ -192,8 +210,8 @@ def _left_out_scores(features: Any, n_classes: int, weights: Callable[[Integers]
     return scores
 
 
-def _temperature(scores: Floats, votes: Annotations, annotators: AnnotatorModel) -> tuple[float, float]:
-    """What to multiply log-odds by, at most 1, so that the votes are likeliest; and their log-probability then."""
+def _temperature(scores: Floats, votes: Annotations, annotators: AnnotatorModel) -> float:
+    """What to multiply log-odds by, at most 1, so that the votes are likeliest."""
     from scipy.optimize import minimize_scalar
 
     no_one, scratch = np.empty(0, np.int16), np.zeros_like(scores)
@@ -202,4 +220,18 @@ def _temperature(scores: Floats, votes: Annotations, annotators: AnnotatorModel)
         return -annotators.infer(votes, log_softmax(scores * np.exp(log_temperature)), no_one, scratch)[0]
 
     found = minimize_scalar(loss, bounds=(np.log(0.01), 0.0), method="bounded")
-    return float(np.exp(found.x)), -float(found.fun)
+    return float(np.exp(found.x))
+
+
+def _evidence(log_prior: Floats, votes: Annotations, annotators: AnnotatorModel) -> Floats:
+    """Log-probability of the votes on every block of items, [B]."""
+    no_one, n_items = np.empty(0, np.int16), len(log_prior)
+    blocks = [np.arange(first, n_items, _BLOCKS) for first in range(min(_BLOCKS, n_items))]
+    parts = ((votes.take_items(block), log_prior[block]) for block in blocks)
+    return np.array([annotators.infer(some, log_some, no_one, np.zeros_like(log_some))[0] for some, log_some in parts])
+
+
+def _surely_above(one: Floats, other: Floats) -> bool:
+    """Whether the first sum is above the second by more than the standard error of their difference."""
+    gain = one - other
+    return bool(gain.sum() > gain.std(ddof=1) * len(gain) ** 0.5) if len(gain) > 1 else False

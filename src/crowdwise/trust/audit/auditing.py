@@ -105,16 +105,20 @@ class Audit:
         """One row per item: item, label, confidence and what it rests on, decision and note.
 
         Checked labels are true (note "checked", source "gold"); the confidence of the others follows from the checked ones
-        (source "audit"). Items without votes have no label.
+        (source "audit"). Labels that were not checked stay as they were audited; where the checked ones make another class
+        likelier, the note says so ("another class is likelier"). Items without votes have no label.
         """
         votes, known = self.result.votes, self.true_code
         checked = np.zeros(votes.n_items, bool)
         checked[self.checks.item[self.checks.code >= 0]] = True
-        note = np.select(
-            [checked, known >= 0, known == -2, votes.votes_per_item == 0], ["checked", "known", "unclear", "no votes"], ""
-        )
         code = np.where(known >= 0, known, self.result.codes)
         confidence = np.where(known >= 0, 1.0, self.exponent.posterior[np.arange(len(code)), code])
+        other = confidence < self.exponent.posterior.max(axis=1) - 1e-9
+        note = np.select(
+            [checked, known >= 0, known == -2, votes.votes_per_item == 0, other],
+            ["checked", "known", "unclear", "no votes", "another class is likelier"],
+            "",
+        )
         asked = pl.Series(~self.result.unasked)
         labels = pl.select(pl.when(asked).then(series_of(votes.classes)[code])).to_series()
         return pl.DataFrame(
