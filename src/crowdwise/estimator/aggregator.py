@@ -19,7 +19,7 @@ from crowdwise.estimator.carry import carried_history, carried_posterior, positi
 from crowdwise.estimator.estimator import Estimator, check_settings, check_tables, setting
 from crowdwise.estimator.experience import CONFIDENCES
 from crowdwise.estimator.history import encode_history
-from crowdwise.estimator.judgement import calibrated, exponent_of, in_company, reliability_of
+from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.estimator.outcome import LabelOutcome, Result
 from crowdwise.kernels.numerics import best_class, generator, vote_shares
 from crowdwise.kernels.types import Array, Floats
@@ -311,8 +311,7 @@ class Aggregator(ResultViews):
             return posterior
         # Known labels play no part in a prediction.
         asked = replace(as_annotations(votes), gold=None)
-        known = reliability_of(in_company(result.votes, result.model_posterior), result.history)
-        who = known[positions(asked.annotators, result.votes.annotators)]
+        who = result.reliability[positions(asked.annotators, result.votes.annotators)]
         exponent = exponent_of(result.method, result.votes.anonymous)
         informed = getattr(result.prior, "informed", None)
         if informed is not None:

@@ -1,0 +1,159 @@
+"""The web application: who may call what, and how errors are answered; the routes are in `crowdwise.serve.routes`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from crowdwise import __version__
+from crowdwise.errors import CrowdwiseError
+from crowdwise.serve.access import Caller
+from crowdwise.serve.files import Drop
+from crowdwise.serve.guard import Guard
+from crowdwise.serve.metrics import Timings
+from crowdwise.serve.service import Service
+from crowdwise.serve.settings import Settings
+from crowdwise.serve.store import Busy, Conflict
+
+__all__ = ["COOKIE", "create_app", "needs"]
+
+COOKIE = "crowdwise_token"
+_ABOUT = """Votes in, labels with calibrated confidence out. Send your token as `Authorization: Bearer TOKEN`."""
+
+
+def create_app(settings: Settings) -> Any:
+    """The application of one campaign; opens its store at startup and closes it at shutdown."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service = await asyncio.to_thread(Service, settings)
+        app.state.service = service
+        service.events.bind(asyncio.get_running_loop())
+        service.brain.start()
+        watching = None
+        if settings.campaign.drop is not None:
+            watching = asyncio.create_task(Drop(service, settings.place(settings.campaign.drop)).watch())
+        try:
+            yield
+        finally:
+            if watching is not None:
+                watching.cancel()
+            service.events.close()
+            await asyncio.to_thread(service.close)
+
+    app = FastAPI(
+        title=f"crowdwise: {settings.campaign.name}",
+        version=__version__,
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        lifespan=lifespan,
+    )
+    app.state.settings, app.state.timings = settings, Timings()
+    _answer_errors(app)
+    from crowdwise.serve.page import pages
+    from crowdwise.serve.routes import api
+
+    app.include_router(api)
+    app.include_router(pages)
+    app.add_middleware(_Timed, timings=app.state.timings)
+    server, large = settings.server, ("/upload",)
+    return Guard(
+        app,
+        hosts={server.host.lower(), *(name.lower() for name in server.hosts)},
+        limit=lambda path: server.max_upload if path in large else server.max_body,
+        timeout=server.timeout,
+    )
+
+
+def _answer_errors(app: FastAPI) -> None:
+    def answer(status: int, words: str) -> JSONResponse:
+        # Text of strangers goes back in JSON alone, and without what JSON cannot hold.
+        return JSONResponse({"error": words.encode("utf-8", "replace").decode()[:500]}, status)
+
+    async def ours(_: Request, problem: Exception) -> JSONResponse:
+        status = 409 if isinstance(problem, Conflict) else 429 if isinstance(problem, Busy) else 422
+        return answer(status, str(problem))
+
+    async def forbidden(_: Request, problem: Exception) -> JSONResponse:
+        return answer(403, str(problem))
+
+    async def malformed(_: Request, problem: Exception) -> JSONResponse:
+        found = problem.errors()[0] if isinstance(problem, RequestValidationError) and problem.errors() else {}
+        where = ".".join(str(part) for part in found.get("loc", ()))
+        return answer(422, f"{where}: {found.get('msg', 'the request is malformed')}")
+
+    async def plain(_: Request, problem: Exception) -> JSONResponse:
+        assert isinstance(problem, StarletteHTTPException)
+        made = answer(problem.status_code, str(problem.detail))
+        made.headers.update(problem.headers or {})
+        return made
+
+    app.add_exception_handler(CrowdwiseError, ours)
+    app.add_exception_handler(PermissionError, forbidden)
+    app.add_exception_handler(RequestValidationError, malformed)
+    app.add_exception_handler(StarletteHTTPException, plain)
+
+
+class _Timed:
+    """Counts every request, by its route and status."""
+
+    def __init__(self, app: Any, timings: Timings) -> None:
+        self._app, self._timings = app, timings
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start = time.perf_counter()
+
+        async def timed(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                route = getattr(scope.get("route"), "path", "other")
+                self._timings.add(f"{scope['method']} {route}", message["status"], time.perf_counter() - start)
+            await send(message)
+
+        await self._app(scope, receive, timed)
+
+
+def needs(*roles: str) -> Callable[[Request], Caller]:
+    """A dependency: the caller, if they have one of these roles."""
+
+    async def caller(request: Request) -> Caller:
+        service: Service = request.app.state.service
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        cookie = request.cookies.get(COOKIE, "")
+        if kind.lower() != "bearer":
+            token = cookie
+            if token and request.method not in ("GET", "HEAD"):
+                _same_site(request)
+        found = service.access.caller(token.strip())
+        if found is None:
+            where = request.client.host if request.client else ""
+            if not service.strangers.allows(where):
+                raise HTTPException(429, "too many requests without a valid token; wait a few seconds")
+            words = "send a token: Authorization: Bearer TOKEN" if not token else "this token is not valid"
+            raise HTTPException(401, words, {"WWW-Authenticate": "Bearer"})
+        if not service.rates.allows(f"{found.role}/{found.name}"):
+            raise HTTPException(429, "too many requests with this token; slow down", {"Retry-After": "1"})
+        if found.role not in roles:
+            raise HTTPException(403, f"this is for {' or '.join(roles)}; the token is of the {found.role} {found.name[:60]}")
+        return found
+
+    return caller  # type: ignore[return-value]
+
+
+def _same_site(request: Request) -> None:
+    """A browser's cookie counts only for requests of our own pages."""
+    origin = request.headers.get("origin", "")
+    if origin.partition("://")[2] != request.headers.get("host", "?"):
+        raise HTTPException(403, "this request comes from another site")

@@ -1,0 +1,104 @@
+"""Start the server: where it listens, and what is said at the start."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+import uvicorn
+
+from crowdwise.errors import InputError
+from crowdwise.serve.access import new_token
+from crowdwise.serve.app import create_app
+from crowdwise.serve.schema import tokens
+from crowdwise.serve.settings import Settings
+from crowdwise.serve.store import Store, upsert
+from crowdwise.serve.votes import name_of
+
+__all__ = ["configured", "serve", "token_for"]
+
+# Connections at a time, and seconds in which a line without a request is closed.
+_CONNECTIONS, _KEEP = 2_000, 30
+
+
+def token_for(settings: Settings, name: str, role: str) -> str:
+    """Make a token while nobody serves the campaign."""
+    from crowdwise.serve.schema import annotators
+
+    store = Store(settings.url)
+    try:
+
+        def write(connection: sa.Connection) -> str:
+            if role == "annotator":
+                known = Store.look_up(connection, annotators, "annotator", {name})
+                if name not in known:
+                    upsert(connection, annotators, [{"annotator": name_of(name, "--token"), "capacity": None, "cost": 1.0}])
+            return new_token(connection, role, name_of(name, "--token"))
+
+        return store.submit(write).result()
+    finally:
+        store.close()
+
+
+def configured(settings: Settings) -> uvicorn.Config:
+    """How the server runs: bounded in everything that others can make large."""
+    return uvicorn.Config(
+        create_app(settings),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_keep_alive=_KEEP,
+        timeout_graceful_shutdown=5,
+        h11_max_incomplete_event_size=65_536,
+        ws="none",
+        lifespan="on",
+    )
+
+
+def serve(settings: Settings, host: str | None, port: int | None, say: Callable[[str], None]) -> None:
+    """Serve until interrupted."""
+    server = replace(settings.server, **{k: v for k, v in (("host", host), ("port", port)) if v is not None})
+    settings = replace(settings, server=server)
+    listening = _listen(server.host, server.port)
+    place = _address(listening)
+    made = _first_token(settings)
+    say(f"{settings.campaign.name}: {place} (Ctrl+C stops it; nothing is lost)")
+    if made is not None:
+        say(f"lead token, shown this once: {made}")
+        say(f"sign in: {place}/#{made}")
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(configured(settings)).run(sockets=[listening])
+    say("stopped")
+
+
+def _first_token(settings: Settings) -> str | None:
+    """A token for the lead, where there is none yet."""
+    store = Store(settings.url)
+    try:
+        if store.rows(sa.select(tokens.c.hash).where(tokens.c.role == "lead")):
+            return None
+        return store.submit(lambda connection: new_token(connection, "lead", "lead")).result()
+    finally:
+        store.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(512)
+    except OSError as problem:
+        raise InputError(f"cannot listen at {host}:{port} ({problem.strerror}); name another with --port") from problem
+    return made
+
+
+def _address(listening: Any) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
