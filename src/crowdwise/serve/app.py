@@ -5,27 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from crowdwise import __version__
 from crowdwise.errors import CrowdwiseError
-from crowdwise.serve.access import Caller
 from crowdwise.serve.files import Drop
 from crowdwise.serve.guard import Guard
 from crowdwise.serve.metrics import Timings
+from crowdwise.serve.page import pages
+from crowdwise.serve.routes import api
 from crowdwise.serve.service import Service
 from crowdwise.serve.settings import Settings
 from crowdwise.serve.store import Busy, Conflict
 
-__all__ = ["COOKIE", "create_app", "needs"]
+__all__ = ["create_app"]
 
-COOKIE = "crowdwise_token"
 _ABOUT = """Votes in, labels with calibrated confidence out. Send your token as `Authorization: Bearer TOKEN`."""
 
 
@@ -60,9 +60,6 @@ def create_app(settings: Settings) -> Any:
     )
     app.state.settings, app.state.timings = settings, Timings()
     _answer_errors(app)
-    from crowdwise.serve.page import pages
-    from crowdwise.serve.routes import api
-
     app.include_router(api)
     app.include_router(pages)
     app.add_middleware(_Timed, timings=app.state.timings)
@@ -123,37 +120,3 @@ class _Timed:
             await send(message)
 
         await self._app(scope, receive, timed)
-
-
-def needs(*roles: str) -> Callable[[Request], Caller]:
-    """A dependency: the caller, if they have one of these roles."""
-
-    async def caller(request: Request) -> Caller:
-        service: Service = request.app.state.service
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        cookie = request.cookies.get(COOKIE, "")
-        if kind.lower() != "bearer":
-            token = cookie
-            if token and request.method not in ("GET", "HEAD"):
-                _same_site(request)
-        found = service.access.caller(token.strip())
-        if found is None:
-            where = request.client.host if request.client else ""
-            if not service.strangers.allows(where):
-                raise HTTPException(429, "too many requests without a valid token; wait a few seconds")
-            words = "send a token: Authorization: Bearer TOKEN" if not token else "this token is not valid"
-            raise HTTPException(401, words, {"WWW-Authenticate": "Bearer"})
-        if not service.rates.allows(f"{found.role}/{found.name}"):
-            raise HTTPException(429, "too many requests with this token; slow down", {"Retry-After": "1"})
-        if found.role not in roles:
-            raise HTTPException(403, f"this is for {' or '.join(roles)}; the token is of the {found.role} {found.name[:60]}")
-        return found
-
-    return caller  # type: ignore[return-value]
-
-
-def _same_site(request: Request) -> None:
-    """A browser's cookie counts only for requests of our own pages."""
-    origin = request.headers.get("origin", "")
-    if origin.partition("://")[2] != request.headers.get("host", "?"):
-        raise HTTPException(403, "this request comes from another site")

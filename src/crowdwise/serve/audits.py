@@ -38,7 +38,7 @@ class Audits:
             self._set(row.number, json.loads(row.design), row.revision, row.began)
             assert self.now is not None
             found = store.rows(sa.select(checks.c.item, checks.c.label).where(checks.c.number == row.number))
-            self.now.truth.update({item: label for item, label in found})
+            self.now.truth.update({row.item: row.label for row in found})
             brain.check(self.now)
 
     def _set(self, number: int, design: dict[str, Any], revision: int, began: int) -> None:

@@ -185,7 +185,7 @@ def read_votes(engine: sa.Engine, classes: tuple[str, ...]) -> tuple[int, Annota
 
 
 def effective(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Of rows (item, annotator, label, at, key), the newest of each item and annotator: sources may have several votes of one."""
+    """Of rows (item, annotator, label, at, key), the newest of each item and annotator, who may have several by source."""
     newest: dict[tuple[Any, Any], tuple[Any, ...]] = {}
     for row in rows:
         known = newest.get(row[:2])

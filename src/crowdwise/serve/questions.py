@@ -1,8 +1,8 @@
 """What to ask whoever asks for a question: a list of items ranked by the policy, and leases on what was handed out.
 
 The list is made again as votes come; for the items at its front the policy scores every annotator. Whoever asks gets the best
-item of it that they have not answered and that nobody else is answering now. Annotators whom the last fit did not know get items
-in the order of the list.
+item of it that they have not answered and that nobody else is answering now. Annotators whom the last fit did not know get
+items in the order of the list.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crowdwise.errors import InputError
 from crowdwise.serve.access import Caller
-from crowdwise.serve.app import needs
+from crowdwise.serve.callers import needs
 from crowdwise.serve.events import LISTENERS
 from crowdwise.serve.files import upload
 from crowdwise.serve.metrics import metrics_text

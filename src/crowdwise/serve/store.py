@@ -176,7 +176,7 @@ class Store:
             connection.execute(leases.delete().where(sa.tuple_(leases.c.item, leases.c.annotator).in_(pairs)))
 
     def add_items(self, connection: sa.Connection, given: Iterable[tuple[str, str | None]]) -> int:
-        """Make items known, with what is shown of them; those that are there are left as they are. Returns how many were new."""
+        """Make items known, with what is shown of them; those that are there stay as they are. Returns how many were new."""
         wanted = {item: content for item, content in given if item not in self._known["items"]}
         there = self.look_up(connection, items, "item", set(wanted))
         new = {item: content for item, content in wanted.items() if item not in there}
