@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import Result
 
-__all__ = ["Fit", "Fitter", "Order", "effective", "fit_votes", "read_votes"]
+__all__ = ["Fit", "Fitter", "Order", "Task", "about_fit", "effective", "fit_votes", "read_votes"]
 
 # Votes must grow by this share before campaigns are simulated again, which takes longer than a fit.
 _GROWTH = 0.1
@@ -107,7 +107,7 @@ def serve_fits(task: Task, pipe: Any) -> None:
             else:
                 fit = fit_votes(task, engine)
                 pipe.send(("fit", fit))
-                for answer in _about(task, fit.result, planned):
+                for answer in about_fit(task, fit.result, planned):
                     pipe.send(answer)
                     if answer[0] == "plan":
                         planned = fit.result.votes.n_votes
@@ -141,7 +141,7 @@ def fit_votes(task: Task, engine: sa.Engine) -> Fit:
     return Fit(revision, result, concentration, notes, time.perf_counter() - start)
 
 
-def _about(task: Task, result: Result, planned: int) -> Iterator[tuple[str, Any]]:
+def about_fit(task: Task, result: Result, planned: int) -> Iterator[tuple[str, Any]]:
     """What a fit says of progress, annotators and the votes still to ask."""
     from crowdwise import campaign
     from crowdwise.trust.crowd.table import examine

@@ -51,8 +51,13 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.engine = schema.open_engine(url)
-        self._held = self._hold()
-        schema.migrate(self.engine)
+        self._held: Any = None
+        try:
+            self._held = self._hold()
+            schema.migrate(self.engine)
+        except BaseException:
+            self._let_go()
+            raise
         self._jobs: queue.Queue[tuple[Callable[[sa.Connection], Any] | list[Delivery], Future[Any]] | None] = queue.Queue(
             _WAITING
         )
@@ -65,11 +70,14 @@ class Store:
         """Write what waits, and let go."""
         self._jobs.put(None)
         self._writer.join()
-        self.engine.dispose()
+        self._let_go()
+
+    def _let_go(self) -> None:
         if isinstance(self._held, int):
             os.close(self._held)
-        else:
+        elif self._held is not None:
             self._held.close()
+        self.engine.dispose()
 
     # -- writing -------------------------------------------------------------------------------
 
