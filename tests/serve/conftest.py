@@ -9,12 +9,15 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from tests.serve.serving import Served, serving, settings_in
 
+_NUMBER = count()
 _BINARIES = [*Path("/usr/lib/postgresql").glob("*/bin"), *(Path(p) for p in os.environ.get("PATH", "").split(":") if p)]
 
 
@@ -24,8 +27,19 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield one
 
 
+@pytest.fixture
+def postgresql(postgresql_server: str) -> str:
+    """The URL of an empty database."""
+    name = f"campaign{next(_NUMBER)}"
+    engine = sa.create_engine(postgresql_server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return f"{postgresql_server.rpartition('/')[0]}/{name}"
+
+
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server that was made for these tests."""
     pytest.importorskip("psycopg", reason="no psycopg here: PostgreSQL was not tried")
     initdb = next((folder / "initdb" for folder in _BINARIES if (folder / "initdb").exists()), None)

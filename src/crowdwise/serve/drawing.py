@@ -32,7 +32,9 @@ def history_picture(snapshots: Sequence[dict[str, Any]], target: float) -> str:
         return bottom - _HEIGHT * share
 
     def line(name: str) -> list[tuple[float, float]]:
-        return [(x(one["at"]), y(one[name])) for one in snapshots if isinstance(one.get(name), int | float)]
+        # Before the first fit nothing is expected.
+        there = [one for one in snapshots if one.get(name) is not None and one[name] == one[name]]
+        return [(x(one["at"]), y(one[name])) for one in there]
 
     parts = [caption("Labels over time", 16, 26, extra=_TITLE)]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):

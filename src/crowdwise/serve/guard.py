@@ -47,12 +47,12 @@ class Guard:
     """
 
     def __init__(self, app: Any, *, hosts: set[str], limit: Callable[[str], int], timeout: float) -> None:
-        self._app, self._hosts, self._limit, self._timeout = app, hosts, limit, timeout
+        self.app, self._hosts, self._limit, self._timeout = app, hosts, limit, timeout
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
             # WebSockets, which nothing here speaks.
@@ -73,7 +73,7 @@ class Guard:
             self._check_host(headers.get(b"host", b"").decode("latin-1"))
             if scope["method"] not in ("GET", "HEAD"):
                 receive = _replayed(await self._body(scope, headers, receive), receive)
-            await self._app(scope, receive, answer)
+            await self.app(scope, receive, answer)
         except _Refused as refused:
             if not begun:
                 await _refuse(answer, refused)

@@ -90,13 +90,9 @@ def _first_token(settings: Settings) -> str | None:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
-        made.listen(512)
+        return socket.create_server((host, port), family=family, backlog=512)
     except OSError as problem:
         raise InputError(f"cannot listen at {host}:{port} ({problem.strerror}); name another with --port") from problem
-    return made
 
 
 def _address(listening: Any) -> str:

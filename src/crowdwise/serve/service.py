@@ -39,7 +39,11 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.events = settings, Events()
         self.store = Store(settings.url)
-        self.store.submit(self._set_up).result()
+        try:
+            self.store.submit(self._set_up).result()
+        except BaseException:
+            self.store.close()
+            raise
         self.brain = Brain(self.store, settings, self.events.publish)
         self.access = Access(self.store)
         self.rates = Rates(settings.server.rate, 4 * settings.server.rate)
@@ -50,7 +54,11 @@ class Service:
         self._classes = frozenset(settings.campaign.classes)
 
     def _set_up(self, connection: sa.Connection) -> None:
-        """Items and annotators of the campaign's file."""
+        """Items and annotators of the campaign's file; classes that votes have and the file has not are refused."""
+        classes = self.settings.campaign.classes
+        strange = connection.execute(sa.select(votes.c.label).where(votes.c.label.not_in(classes)).limit(1)).scalar()
+        if strange is not None:
+            raise InputError(f"[campaign] classes: there are votes for {strange[:60]!a}, which is not among them; add it")
         entries = [{"annotator": one.name, "capacity": one.capacity, "cost": one.cost} for one in self.settings.annotators]
         if entries:
             upsert(connection, annotators, entries)
