@@ -60,7 +60,9 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     arguments = ["-D", str(folder / "data")]
-    subprocess.run([initdb, *arguments, "-U", "crowdwise", "-A", "trust", "--no-sync"], check=True, capture_output=True, **options)
+    subprocess.run(
+        [initdb, *arguments, "-U", "crowdwise", "-A", "trust", "--no-sync"], check=True, capture_output=True, **options
+    )
     settings = ["-c", "listen_addresses=127.0.0.1", "-c", f"port={port}", "-c", f"unix_socket_directories={folder}"]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen([postgres, *arguments, *settings, "-c", "fsync=off"], stderr=log, **options)

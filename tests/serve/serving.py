@@ -117,7 +117,8 @@ def serving(settings: Settings, *, process: bool = False) -> Iterator[Served]:
     if not process:
         brain_module.Fitter = InlineFitter  # type: ignore[misc, assignment]
     listening = socket.create_server(("127.0.0.1", 0))
-    config = configured(settings)
+    service = Service(settings)
+    config = configured(service)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
@@ -127,7 +128,7 @@ def serving(settings: Settings, *, process: bool = False) -> Iterator[Served]:
             assert thread.is_alive()
             assert time.monotonic() < until
             time.sleep(0.01)
-        yield Served(config.app.app.state.service, listening.getsockname()[1])
+        yield Served(service, listening.getsockname()[1])
     finally:
         server.should_exit = True
         thread.join(30)

@@ -155,7 +155,7 @@ def test_too_many_requests_are_refused_and_the_next_ones_are_not(served: Served,
 
 def test_hundred_damaged_requests_write_nothing(served: Served) -> None:
     rng, before = random.Random(0), state(served)
-    whole = b'POST /votes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer x\r\n'
+    whole = b"POST /votes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer x\r\n"
     whole += b'Content-Length: 44\r\n\r\n{"item":"h","annotator":"a","label":"cat"}  '
     for _ in range(100):
         damaged = bytearray(whole)

@@ -21,7 +21,9 @@ from crowdwise.serve.votes import Delivery
 
 
 def crowd(prefix: str, n_items: int = 30) -> list[dict[str, str]]:
-    found = simulate(n_items=n_items, n_annotators=6, n_classes=2, classes=["cat", "dog"], votes_per_item=4, random_state=1).votes
+    found = simulate(
+        n_items=n_items, n_annotators=6, n_classes=2, classes=["cat", "dog"], votes_per_item=4, random_state=1
+    ).votes
     rows = zip(found.item.tolist(), found.annotator.tolist(), found.label.tolist(), strict=True)
     return [
         {"item": f"{prefix}{n}", "annotator": f"w{a}", "label": str(found.classes[k]), "key": f"{prefix}{n}-{a}-{j}"}
@@ -67,7 +69,9 @@ def test_a_vote_is_seen_within_a_second(served: Served) -> None:
     served.wait_for(lambda: served.service.brain.live.fit is not None)
     served.call("POST", "/votes", {"item": "quick", "annotator": "a", "label": "cat"})
     start = time.monotonic()
-    served.wait_for(lambda: any(row["item"] == "quick" and row["label"] for row in served.call("GET", "/labels").json()["labels"]))
+    served.wait_for(
+        lambda: any(row["item"] == "quick" and row["label"] for row in served.call("GET", "/labels").json()["labels"])
+    )
     assert time.monotonic() - start < 1
 
 
@@ -98,7 +102,7 @@ def test_two_annotators_never_have_the_same_question(served: Served) -> None:
 def test_capacity_budget_and_who_may_answer(tmp_path: Path) -> None:
     text = '[campaign]\nclasses = ["cat", "dog"]\nitems = "items.csv"\n[target]\nbudget = 3.0\n[inference]\nrefit_votes = 1\n'
     text += '[[annotators]]\nname = "anna"\ncapacity = 1\n[[annotators]]\nname = "bert"\ncost = 2.0\n'
-    (tmp_path / "items.csv").write_text("item,text\ni1,One\ni2,\"=Two\"\ni3,Three\n")
+    (tmp_path / "items.csv").write_text('item,text\ni1,One\ni2,"=Two"\ni3,Three\n')
     with serving(settings_in(tmp_path, text)) as served:
         client = Client(served.url, served.lead)
         question = served.wait_for(lambda: (found := client.next("anna"))["item"] and found)
@@ -144,7 +148,9 @@ def test_an_audit_certifies_frozen_labels(tmp_path: Path) -> None:
     with serving(settings) as served:
         client = Client(served.url, served.lead)
         assert "no labels to check" in served.call("POST", "/audit").json()["error"]
-        votes = [{"item": f"i{n}", "annotator": f"w{a}", "label": "cat" if n % 2 else "dog"} for n in range(40) for a in range(3)]
+        votes = [
+            {"item": f"i{n}", "annotator": f"w{a}", "label": "cat" if n % 2 else "dog"} for n in range(40) for a in range(3)
+        ]
         client.votes(votes)
         served.settle()
         assert served.call("POST", "/audit").json()["audit"]["number"] == 1

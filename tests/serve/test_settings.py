@@ -23,7 +23,19 @@ def test_the_template_is_a_campaign(tmp_path: Path) -> None:
 
 
 def test_the_template_shows_the_defaults(tmp_path: Path) -> None:
-    keys = ("[", "# policy", "# per_item", "# least", "# explore", "# lease", "# seed", "# accuracy", "# prob", "# stop", "# method")
+    keys = (
+        "[",
+        "# policy",
+        "# per_item",
+        "# least",
+        "# explore",
+        "# lease",
+        "# seed",
+        "# accuracy",
+        "# prob",
+        "# stop",
+        "# method",
+    )
     keys += ("# refit", "# host =", "# port", "# max_", "# rate", "# timeout", "# store")
     lines = [line.removeprefix("# ") for line in TEMPLATE.splitlines() if line.startswith(("classes", *keys))]
     (tmp_path / "shown.toml").write_text("\n".join(lines))

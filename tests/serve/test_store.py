@@ -33,7 +33,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     one.close()
 
 
-def delivery(key: str, item: str = "i", who: str = "a", label: str | None = "x", action: str = "label", at: int = 0) -> Delivery:
+def delivery(
+    key: str, item: str = "i", who: str = "a", label: str | None = "x", action: str = "label", at: int = 0
+) -> Delivery:
     return Delivery(key, pair_ref(item, who), item, who, label if action == "label" else None, action, at)
 
 
@@ -102,7 +104,9 @@ def test_postgresql_keeps_the_same_promises(postgresql: str) -> None:
         tried()
         revision, found, _ = read_votes(store.engine, ("x", "y"))
         assert revision == store.rows(sa.select(sa.func.max(deliveries.c.seq)))[0][0]
-        assert found.n_votes == len({(row.item, row.annotator) for row in store.rows(sa.select(votes)) if row.action == "label"})
+        assert found.n_votes == len(
+            {(row.item, row.annotator) for row in store.rows(sa.select(votes)) if row.action == "label"}
+        )
     finally:
         store.close()
 

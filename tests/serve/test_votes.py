@@ -17,7 +17,9 @@ def made(*, caller: str | None = None, **given: Any) -> Delivery:
 
 
 def test_a_vote_is_one_of_its_item_and_annotator() -> None:
-    assert made(item=7, annotator="a", label="cat", key="k", at=5) == Delivery("k", '["7", "a"]', "7", "a", "cat", "label", 5_000_000)
+    assert made(item=7, annotator="a", label="cat", key="k", at=5) == Delivery(
+        "k", '["7", "a"]', "7", "a", "cat", "label", 5_000_000
+    )
     assert made(item="i", annotator="a", label="cat") == Delivery("new", pair_ref("i", "a"), "i", "a", "cat", "label", NOW)
 
 
@@ -26,7 +28,9 @@ def test_an_annotator_speaks_for_nobody_else() -> None:
     assert (own.annotator, own.key) == ("anna", "anna/k")
     for more in ({"annotator": "bert"}, {"ref": "17"}):
         with pytest.raises(PermissionError):
-            delivery_of({"item": "i", "label": "cat", **more}, classes=frozenset({"cat"}), now=NOW, new_key=str, annotator="anna")
+            delivery_of(
+                {"item": "i", "label": "cat", **more}, classes=frozenset({"cat"}), now=NOW, new_key=str, annotator="anna"
+            )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +60,9 @@ def test_what_is_wrong_is_said(given: dict[str, Any], words: str) -> None:
         made(item="i", annotator="a", **given)
 
 
-@pytest.mark.parametrize("value", ["2026-05-01T12:00:00Z", "2026-05-01T14:00:00+02:00", "2026-05-01T12:00:00", 1777636800, 1777636800.0])
+@pytest.mark.parametrize(
+    "value", ["2026-05-01T12:00:00Z", "2026-05-01T14:00:00+02:00", "2026-05-01T12:00:00", 1777636800, 1777636800.0]
+)
 def test_times_are_read_as_they_are_meant(value: Any) -> None:
     # date -u -d 2026-05-01T12:00:00Z +%s
     assert microseconds(value, NOW) == 1777636800 * 10**6

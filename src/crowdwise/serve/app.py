@@ -21,7 +21,6 @@ from crowdwise.serve.metrics import Timings
 from crowdwise.serve.page import pages
 from crowdwise.serve.routes import api
 from crowdwise.serve.service import Service
-from crowdwise.serve.settings import Settings
 from crowdwise.serve.store import Busy, Conflict
 
 __all__ = ["create_app"]
@@ -29,13 +28,12 @@ __all__ = ["create_app"]
 _ABOUT = """Votes in, labels with calibrated confidence out. Send your token as `Authorization: Bearer TOKEN`."""
 
 
-def create_app(settings: Settings) -> Any:
-    """The application of one campaign; opens its store at startup and closes it at shutdown."""
+def create_app(service: Service) -> Any:
+    """The application of one campaign, which it closes at shutdown."""
+    settings = service.settings
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service = await asyncio.to_thread(Service, settings)
-        app.state.service = service
         service.events.bind(asyncio.get_running_loop())
         service.brain.start()
         watching = None
@@ -58,7 +56,7 @@ def create_app(settings: Settings) -> Any:
         openapi_url=None,
         lifespan=lifespan,
     )
-    app.state.settings, app.state.timings = settings, Timings()
+    app.state.service, app.state.timings = service, Timings()
     _answer_errors(app)
     app.include_router(api)
     app.include_router(pages)

@@ -77,7 +77,8 @@ class Brain:
         """End the thread and the process of fits."""
         self._stop.set()
         self.store.committed.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         if self._fitter is not None:
             self._fitter.close()
 

@@ -117,7 +117,7 @@ async def get_check(request: Request, _: Lead) -> HTMLResponse:
 
 
 def _work(request: Request, title: str, mode: str, role: str) -> HTMLResponse:
-    classes = html.escape(json.dumps(list(request.app.state.settings.campaign.classes)))
+    classes = html.escape(json.dumps(list(request.app.state.service.settings.campaign.classes)))
     lead = (
         "Choose the true class of each item, without a look at the votes. <kbd>?</kbd> cannot tell, <kbd>←</kbd> goes back."
         if mode == "check"

@@ -14,7 +14,8 @@ import uvicorn
 from crowdwise.errors import InputError
 from crowdwise.serve.access import new_token
 from crowdwise.serve.app import create_app
-from crowdwise.serve.schema import tokens
+from crowdwise.serve.schema import annotators, tokens
+from crowdwise.serve.service import Service
 from crowdwise.serve.settings import Settings
 from crowdwise.serve.store import Store, upsert
 from crowdwise.serve.votes import name_of
@@ -27,8 +28,6 @@ _CONNECTIONS, _KEEP = 2_000, 30
 
 def token_for(settings: Settings, name: str, role: str) -> str:
     """Make a token while nobody serves the campaign."""
-    from crowdwise.serve.schema import annotators
-
     store = Store(settings.url)
     try:
 
@@ -44,10 +43,10 @@ def token_for(settings: Settings, name: str, role: str) -> str:
         store.close()
 
 
-def configured(settings: Settings) -> uvicorn.Config:
+def configured(service: Service) -> uvicorn.Config:
     """How the server runs: bounded in everything that others can make large."""
     return uvicorn.Config(
-        create_app(settings),
+        create_app(service),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -66,25 +65,22 @@ def serve(settings: Settings, host: str | None, port: int | None, say: Callable[
     settings = replace(settings, server=server)
     listening = _listen(server.host, server.port)
     place = _address(listening)
-    made = _first_token(settings)
+    service = Service(settings)
+    made = _first_token(service.store)
     say(f"{settings.campaign.name}: {place} (Ctrl+C stops it; nothing is lost)")
     if made is not None:
         say(f"lead token, shown this once: {made}")
         say(f"sign in: {place}/#{made}")
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(configured(settings)).run(sockets=[listening])
+        uvicorn.Server(configured(service)).run(sockets=[listening])
     say("stopped")
 
 
-def _first_token(settings: Settings) -> str | None:
+def _first_token(store: Store) -> str | None:
     """A token for the lead, where there is none yet."""
-    store = Store(settings.url)
-    try:
-        if store.rows(sa.select(tokens.c.hash).where(tokens.c.role == "lead")):
-            return None
-        return store.submit(lambda connection: new_token(connection, "lead", "lead")).result()
-    finally:
-        store.close()
+    if store.rows(sa.select(tokens.c.hash).where(tokens.c.role == "lead")):
+        return None
+    return store.submit(lambda connection: new_token(connection, "lead", "lead")).result()
 
 
 def _listen(host: str, port: int) -> socket.socket:
