@@ -1,4 +1,4 @@
-"""A campaign that is really served: uvicorn in a thread, spoken to over HTTP; full fits run in a thread, or where asked in a process."""
+"""A campaign that is really served: uvicorn in a thread, spoken to over HTTP; full fits run in a thread too, unless asked."""
 
 from __future__ import annotations
 

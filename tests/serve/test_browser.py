@@ -57,7 +57,7 @@ def test_a_lead_signs_in_watches_checks_and_downloads(campaign: Served, tmp_path
         seen(browser, "document.querySelector('[data-part=tiles]') !== null")
         assert "crowdwise_token" not in browser.run("document.cookie")
         # A vote arrives: the page shows it without being loaded again.
-        votes = "[...document.querySelectorAll('.tiles div')].find(d => d.innerText.startsWith('Votes')).querySelector('dd').innerText"
+        votes = "[...document.querySelectorAll('.tiles div')].find(d => d.innerText.startsWith('Votes')).children[1].innerText"
         assert browser.run(votes) == "30"
         browser.run("window.same = true")
         Client(campaign.url, campaign.lead).vote("i10", "cat", annotator="w0")
@@ -100,7 +100,7 @@ def test_an_annotator_answers_on_a_phone(campaign: Served) -> None:
         browser.open(f"{campaign.url}/#{token}")
         first = seen(
             browser,
-            "document.getElementById('choices') && !document.getElementById('choices').hidden && document.querySelector('#content h2').innerText",
+            "(document.querySelector('#choices:not([hidden])') && document.querySelector('#content h2').innerText)",
         )
         assert browser.run("location.hash") == ""
         browser.click("#choices button")

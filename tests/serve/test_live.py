@@ -32,7 +32,8 @@ def live_of(votes: Annotations) -> Live:
 
 
 def rows_of(votes: Annotations) -> list[tuple[str, str, str]]:
-    return [(str(votes.items[n]), str(votes.annotators[a]), str(votes.classes[k])) for n, a, k in zip(votes.item, votes.annotator, votes.label, strict=True)]  # fmt: skip
+    sides = (votes.items, votes.item), (votes.annotators, votes.annotator), (votes.classes, votes.label)
+    return list(zip(*(names[codes].tolist() for names, codes in sides), strict=True))
 
 
 def test_the_same_votes_leave_what_the_fit_said(votes: Annotations) -> None:

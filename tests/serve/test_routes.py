@@ -108,7 +108,7 @@ def test_capacity_budget_and_who_may_answer(tmp_path: Path) -> None:
         question = served.wait_for(lambda: (found := client.next("anna"))["item"] and found)
         assert question["content"]["text"] in ("One", "=Two", "Three")
         assert client.next("stranger")["why"] == "stranger is not an annotator of this campaign"
-        with pytest.raises(InputError, match="422.*is not listed"):
+        with pytest.raises(InputError, match="is not listed"):
             client.vote("i9", "cat", annotator="anna")
         client.vote(question["item"], "cat", annotator="anna")
         served.settle()

@@ -1,4 +1,4 @@
-"""The store: any duplicated, reordered and delayed delivery ends in the newest state of each vote; what is acknowledged stays."""
+"""The store: any duplicated, reordered, delayed delivery ends in the newest state of each vote; what is acknowledged stays."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def check_history(store: Store, history: tuple[list[Delivery], list[list[int]]])
     for one in expected.values():
         if one.action == "label" and ((one.item, one.annotator) not in pairs or one.rank > pairs[one.item, one.annotator].rank):
             pairs[one.item, one.annotator] = one
-    live = [tuple(row)[1:4] + (row.at, row.key) for row in rows if row.action == "label"]
+    live = [(*tuple(row)[1:4], row.at, row.key) for row in rows if row.action == "label"]
     assert {(row[0], row[1]): row[2] for row in effective(live)} == {pair: one.label for pair, one in pairs.items()}
 
 

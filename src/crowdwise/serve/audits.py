@@ -35,20 +35,20 @@ class Audits:
         self.now: CampaignAudit | None = None
         self.revision = self.began = 0
         for row in store.rows(sa.select(audits).order_by(audits.c.number.desc()).limit(1)):
-            self._set(row.number, json.loads(row.design), row.revision, row.began)
-            assert self.now is not None
             found = store.rows(sa.select(checks.c.item, checks.c.label).where(checks.c.number == row.number))
-            self.now.truth.update({row.item: row.label for row in found})
-            brain.check(self.now)
+            self.begun(dict(row._mapping), {check.item: check.label for check in found})
 
-    def _set(self, number: int, design: dict[str, Any], revision: int, began: int) -> None:
+    def begun(self, row: dict[str, Any], truth: dict[str, str] | None = None) -> None:
+        """It is on the disk; `truth` are labels that were checked before a restart."""
+        design = json.loads(row["design"])
         fields = {name: design[name] for name in ("items", "labels", "size", "settled", "pool", "error")}
         # The order is the design: checks count up to the first item that nobody looked at.
-        self.now = CampaignAudit(number, **fields, drawn=len(fields["items"]))
-        self.revision, self.began = revision, began
+        self.now = CampaignAudit(row["number"], **fields, drawn=len(fields["items"]), truth=truth or {})
+        self.revision, self.began = row["revision"], row["began"]
+        self._brain.check(self.now)
 
-    def begin(self, now: int) -> tuple[Any, int, dict[str, Any], int, int]:
-        """Freeze the labels of the last fit: the job that writes it, and what `begun` takes then."""
+    def begin(self, now: int) -> dict[str, Any]:
+        """Freeze the labels of the last fit: the row to write, which `begun` takes then."""
         fit = self._brain.live.fit
         if fit is None or not fit.result.votes.n_votes:
             raise InputError("there are no labels to check yet; wait for votes and the first fit")
@@ -60,18 +60,7 @@ class Audits:
         known = np.flatnonzero(truth >= 0)
         frozen |= {result.votes.items[n]: self._brain.live.classes[truth[n]] for n in known.tolist()}
         labels = zlib.compress(json.dumps(frozen).encode())
-        row = {"number": number, "began": now, "revision": fit.revision, "design": json.dumps(design), "labels": labels}
-
-        def write(connection: sa.Connection) -> None:
-            connection.execute(audits.insert().values(**row))
-
-        return write, number, design, fit.revision, now
-
-    def begun(self, number: int, design: dict[str, Any], revision: int, began: int) -> None:
-        """It is on the disk."""
-        self._set(number, design, revision, began)
-        assert self.now is not None
-        self._brain.check(self.now)
+        return {"number": number, "began": now, "revision": fit.revision, "design": json.dumps(design), "labels": labels}
 
     def waiting(self, n: int) -> list[str]:
         """Items to check next, in the order that was drawn."""
@@ -104,16 +93,16 @@ class Audits:
         """How far the audit is, and the share of frozen labels it proves right."""
         if self.now is None:
             return None
-        proven = self._brain.facts.get("audit")
-        known = proven is not None and proven[0] == self.now.number
+        number, counted, certified = self._brain.facts.get("audit", (0, 0, 0.0))
+        known = number == self.now.number
         return {
             "number": self.now.number,
             "revision": self.revision,
             "began": self.began / 1e6,
             "drawn": len(self.now.items),
             "checked": len(self.now.truth),
-            "counted": proven[1] if known else 0,
-            "certified": proven[2] if known else 0.0,
+            "counted": counted if known else 0,
+            "certified": certified if known else 0.0,
         }
 
     def frozen(self) -> dict[str, str]:

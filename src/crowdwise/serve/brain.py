@@ -257,7 +257,7 @@ class Brain:
         self._kept = time.monotonic()
         facts = json.dumps(self.counts | self.facts["progress"])
         row = {"at": time.time_ns() // 1000, "revision": self.revision, "facts": facts}
-        self.store.submit(lambda connection: connection.execute(snapshots.insert().values(**row)) and None)
+        self.store.execute(snapshots.insert().values(**row))
 
     def _counted(self) -> dict[str, Any]:
         """Counts of now."""

@@ -147,10 +147,9 @@ def _annotators(service: Service) -> str:
     everybody, rows = service.annotators(), []
     for one in everybody[:_PEOPLE]:
         accuracy, flags = one.get("accuracy"), str(one.get("flags") or "")
-        known = accuracy is not None and one.get("accuracy_low") is not None
         paint = "good" if flags == "" else "unsure" if flags == "unknown" else "bad"
         shown = "&ndash;"
-        if known:
+        if accuracy is not None and one.get("accuracy_low") is not None:
             low, high = one["accuracy_low"], one["accuracy_high"]
             shown = f"{percent(accuracy)} <small>{percent(low)} to {percent(high)}</small>"
             shown += interval_picture(accuracy, low, high, paint)

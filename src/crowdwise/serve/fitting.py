@@ -133,7 +133,7 @@ def fit_votes(task: Task, engine: sa.Engine) -> Fit:
     model = make_aggregator(task.method)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(votes, **({"gold": truth} if truth and find(task.method).gold else {}))
+        model.fit(votes, truth if truth and find(task.method).gold else None)
     result: Result = model.result_
     # Found here, so that the process that answers requests need not.
     concentration, _, _ = Answers(result, None, None).rows.concentration, result.reliability, result.codes

@@ -226,10 +226,14 @@ def _is_number(text: str) -> bool:
     return text.replace(".", "", 1).isdigit()
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: dict[str, Any]) -> dict[str, Any]:
     """The same with nothing that JSON has no word for."""
+    return {name: _said(one) for name, one in value.items()}
+
+
+def _said(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
+        return _finite(value)
     if isinstance(value, list):
-        return [_finite(one) for one in value]
+        return [_said(one) for one in value]
     return None if isinstance(value, float) and not abs(value) < float("inf") else value

@@ -61,7 +61,8 @@ def configured(service: Service) -> uvicorn.Config:
 
 def serve(settings: Settings, host: str | None, port: int | None, say: Callable[[str], None]) -> None:
     """Serve until interrupted."""
-    server = replace(settings.server, **{k: v for k, v in (("host", host), ("port", port)) if v is not None})
+    server = settings.server
+    server = replace(server, host=host or server.host, port=server.port if port is None else port)
     settings = replace(settings, server=server)
     listening = _listen(server.host, server.port)
     place = _address(listening)

@@ -16,7 +16,7 @@ from crowdwise.serve.access import Access, Caller, Rates, new_token
 from crowdwise.serve.audits import Audits
 from crowdwise.serve.brain import HOUR, Brain
 from crowdwise.serve.events import Events
-from crowdwise.serve.schema import annotators, deliveries, items, leases, snapshots, votes
+from crowdwise.serve.schema import annotators, audits, deliveries, items, leases, snapshots, votes
 from crowdwise.serve.settings import Settings
 from crowdwise.serve.store import Store, upsert
 from crowdwise.serve.votes import Delivery, delivery_of, name_of
@@ -187,7 +187,7 @@ class Service:
     async def give_back(self, item: str, annotator: str) -> None:
         """Let others have a question."""
         gone = leases.delete().where(leases.c.item == item, leases.c.annotator == annotator)
-        await asyncio.wrap_future(self.store.submit(lambda connection: connection.execute(gone) and None))
+        await asyncio.wrap_future(self.store.execute(gone))
         self.brain.desk.release(item, annotator)
 
     async def _expire(self, time_of: int) -> None:
@@ -195,7 +195,7 @@ class Service:
             self._expired = time_of
             self.brain.desk.expire(time_of)
             gone = leases.delete().where(leases.c.expires <= time_of)
-            await asyncio.wrap_future(self.store.submit(lambda connection: connection.execute(gone) and None))
+            await asyncio.wrap_future(self.store.execute(gone))
 
     def _closed(self) -> str:
         """Why nobody is asked anything any more."""
@@ -246,9 +246,9 @@ class Service:
 
     async def begin_audit(self) -> dict[str, Any]:
         """Freeze the labels of the last fit."""
-        write, *written = await asyncio.to_thread(self.audits.begin, now())
-        await asyncio.wrap_future(self.store.submit(write))
-        self.audits.begun(*written)
+        row = await asyncio.to_thread(self.audits.begin, now())
+        await asyncio.wrap_future(self.store.execute(audits.insert().values(**row)))
+        self.audits.begun(row)
         return {"audit": self.audits.facts()}
 
     async def check(self, item: str, label: str, by: str) -> dict[str, Any]:

@@ -85,6 +85,14 @@ class Store:
         """Let the writer run a job in a transaction; the future has its value once that is committed."""
         return self._queue(job)
 
+    def execute(self, statement: Any) -> Future[None]:
+        """Let the writer run one statement."""
+
+        def job(connection: sa.Connection) -> None:
+            connection.execute(statement)
+
+        return self.submit(job)
+
     def take(self, given: Sequence[Delivery]) -> Future[list[str]]:
         """Take deliveries in, all or none: for each "taken", "repeated" or "older"; `Conflict` where a key means two things."""
         return self._queue(list(given))
@@ -138,7 +146,9 @@ class Store:
             ref: _state(row) for ref, row in self.look_up(connection, votes, "ref", {one.ref for one in everything}).items()
         }
         seq = connection.execute(sa.select(sa.func.max(deliveries.c.seq))).scalar() or 0
-        received, changed, written, answers = _now(), {}, [], []
+        received, written = _now(), []
+        changed: dict[str, dict[str, Any]] = {}
+        answers: list[list[str] | Conflict] = []
         for request in requests:
             found = _conflict(request, known, state)
             if found is not None:
@@ -156,7 +166,13 @@ class Store:
                 if newest is not None and one.rank <= (newest["at"], newest["key"]):
                     outcomes.append("older")
                     continue
-                row = {"ref": one.ref, "item": one.item, "annotator": one.annotator, "label": one.label, "action": one.action}
+                row: dict[str, Any] = {
+                    "ref": one.ref,
+                    "item": one.item,
+                    "annotator": one.annotator,
+                    "label": one.label,
+                    "action": one.action,
+                }
                 row |= {"at": one.at, "key": one.key, "seq": seq}
                 if newest is not None:
                     # A source that ends a vote may know its id alone.
@@ -211,7 +227,8 @@ class Store:
     @staticmethod
     def look_up(connection: sa.Connection, table: sa.Table, column: str, values: set[str], *columns: str) -> dict[str, Any]:
         """Rows of a table by the values of a unique column."""
-        found, ordered = {}, sorted(values)
+        found: dict[str, Any] = {}
+        ordered = sorted(values)
         wanted = [table.c[column], *(table.c[name] for name in columns)] if columns else list(table.c)
         for start in range(0, len(ordered), _CHUNK):
             query = sa.select(*wanted).where(table.c[column].in_(ordered[start : start + _CHUNK]))
