@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -39,14 +40,16 @@ def postgresql(postgresql_server: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgresql_server() -> Iterator[str]:
     """The URL of a server that was made for these tests."""
     pytest.importorskip("psycopg", reason="no psycopg here: PostgreSQL was not tried")
     initdb = next((folder / "initdb" for folder in _BINARIES if (folder / "initdb").exists()), None)
     postgres = next((folder / "postgres" for folder in _BINARIES if (folder / "postgres").exists()), None)
     if initdb is None or postgres is None:
         pytest.skip("no initdb here (Debian: apt install postgresql): PostgreSQL was not tried")
-    folder = tmp_path_factory.mktemp("postgresql")
+    # Not below the folder of the tests, which is nobody else's.
+    made = tempfile.TemporaryDirectory(prefix="crowdwise-postgresql-")
+    folder = Path(made.name)
     # It refuses to run as root.
     options: dict[str, Any] = {}
     if os.geteuid() == 0:
@@ -54,8 +57,6 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
             shutil.chown(folder, "postgres")
         except LookupError:
             pytest.skip("PostgreSQL does not run as root, and there is no user postgres: it was not tried")
-        for parent in (folder.parent, folder.parent.parent):
-            parent.chmod(0o755)
         options = {"user": "postgres", "group": "postgres", "extra_groups": []}
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -77,3 +78,4 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         # A fast end, which does not wait for those who are connected.
         process.send_signal(signal.SIGINT)
         process.wait(30)
+        made.cleanup()

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,9 @@ class Served:
         if raw is not None and not isinstance(body, bytes):
             known["content-type"] = "application/json"
         try:
-            line.request(method, path, raw, known | {name.replace("_", "-"): value for name, value in headers.items()})
+            # A server that refuses a body need not take it in.
+            with suppress(ConnectionError):
+                line.request(method, path, raw, known | {name.replace("_", "-"): value for name, value in headers.items()})
             return Answer(line.getresponse())
         finally:
             line.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class Audits:
         # The order is the design: checks count up to the first item that nobody looked at.
         self.now = CampaignAudit(row["number"], **fields, drawn=len(fields["items"]), truth=truth or {})
         self.revision, self.began = row["revision"], row["began"]
-        self._brain.check(self.now)
+        self._brain.check(replace(self.now, truth=dict(self.now.truth)))
 
     def begin(self, now: int) -> dict[str, Any]:
         """Freeze the labels of the last fit: the row to write, which `begun` takes then."""
@@ -87,7 +88,7 @@ class Audits:
         """It is on the disk."""
         assert self.now is not None
         self.now.truth[item] = label
-        self._brain.check(self.now)
+        self._brain.check(replace(self.now, truth=dict(self.now.truth)))
 
     def facts(self) -> dict[str, Any] | None:
         """How far the audit is, and the share of frozen labels it proves right."""
