@@ -232,4 +232,4 @@ def test_a_campaign_in_postgresql(tmp_path: Path, postgresql: str) -> None:
         assert set(client.votes(given)) == {"taken"}
         served.settle()
         assert {row["item"] for row in client.labels()} >= {one["item"] for one in given}
-        assert client.next("w1")["item"] is not None
+        served.wait_for(lambda: client.next("w1")["item"])

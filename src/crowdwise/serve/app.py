@@ -58,8 +58,8 @@ def create_app(service: Service) -> Any:
     )
     app.state.service, app.state.timings = service, Timings()
     _answer_errors(app)
-    app.include_router(api)
-    app.include_router(pages)
+    # As they are: included routers would be built at the first request, beside other threads.
+    app.router.routes.extend([*api.routes, *pages.routes])
     app.add_middleware(_Timed, timings=app.state.timings)
     server, large = settings.server, ("/upload",)
     return Guard(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -61,7 +61,8 @@ class Brain:
         self._fitted_at, self._asked_for, self._asked_at, self._busy = 0, 0, 0.0, False
         self._listed, self._kept, self._desk_is_old = 0.0, 0.0, True
         self._orders = 0
-        self._audit: Any = None
+        # The newest audit that is to be judged.
+        self._audits: deque[Any] = deque(maxlen=1)
         self._new_truth, self._position = False, -1
         self._names = threading.Lock()
         self._stop = threading.Event()
@@ -91,7 +92,8 @@ class Brain:
 
     def check(self, audit: Any) -> None:
         """Ask what an audit proves; the answer comes as facts."""
-        self._audit, self._new_truth = audit, True
+        self._audits.append(audit)
+        self._new_truth = True
         self.store.committed.set()
 
     # -- the thread ----------------------------------------------------------------------------
@@ -204,9 +206,8 @@ class Brain:
             self._fitter = Fitter(
                 Task(self.settings.url, self.settings.campaign.classes, rules.method, goal.accuracy, goal.probability)
             )
-        if self._audit is not None:
-            self._ask(Order(self._orders, self._audit))
-            self._audit = None
+        if self._audits:
+            self._ask(Order(self._orders, self._audits.pop()))
             return
         rules, first = self.settings.inference, self._orders == 0
         open_still = self.live.fit is None or self._fitted_at < self.revision
