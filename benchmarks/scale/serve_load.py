@@ -3,9 +3,9 @@
     python -m benchmarks run serve_load                 # what has no record yet, written to its page
     python -m benchmarks run serve_load --parts load    # one part
 
-A server of its own on 127.0.0.1, with the settings that a campaign has by default but for the rate of one token, and its votes in
-SQLite on the disk of this machine. Requests are sent when their time has come, whether or not earlier ones are answered, and take
-from that time to the end of the answer; the program that sends them shares the two cores with the server.
+A server of its own on 127.0.0.1, with the settings that a campaign has by default but for the rate of one token, and its votes
+in SQLite on the disk of this machine. Requests are sent when their time has come, whether or not earlier ones are answered, and
+take from that time to the end of the answer; the program that sends them shares the cores with the server.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Server:
         self.folder = folder
         (folder / "campaign.toml").write_text(CAMPAIGN)
         line = [sys.executable, "-m", "crowdwise", "serve", "campaign.toml"]
-        done = subprocess.run([*line, "--token", "lead", "--role", "lead"], cwd=folder, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [*line, "--token", "lead", "--role", "lead"], cwd=folder, capture_output=True, text=True, check=True
+        )
         self.token, self._line = done.stdout.strip(), line
         self.port = 0
         self.process = self._start()
@@ -322,14 +324,21 @@ def render(records: Records, found: dict[str, Any]) -> str:
     """The block of the page."""
     rows: list[list[str]] = []
     d, k = found["deliveries"], found["kills"]
-    rows.append(["deliveries duplicated, reordered and late", f"{d['deliveries']:,} sent as {d['sent']:,}; {d['wrong']} votes wrong"])
+    rows.append(
+        ["deliveries duplicated, reordered and late", f"{d['deliveries']:,} sent as {d['sent']:,}; {d['wrong']} votes wrong"]
+    )
     lost = f"{k['lost']} of {k['acknowledged']:,} acknowledged votes lost, {k['twice']} doubled, {k['wrong']} wrong"
     rows.append([f"{k['kills']} kills under load", lost])
     of, m = found["load"], found["memory"]
     for kind, name in (("votes", "POST /votes"), ("next", "GET /next")):
         times = ", ".join(f"{words} {1000 * of[f'{kind} {key}']:.0f} ms" for key, words in LATENCIES.items())
         rows.append([f"{name}, {of[f'{kind} sent'] / of['seconds']:.0f} a second for {of['seconds']:.0f} s", times])
-    rows.append(["processor time of the server then", f"{100 * of['processor'] / of['seconds']:.0f}% of one core, {of['megabytes']:.0f} MB"])
+    rows.append(
+        [
+            "processor time of the server then",
+            f"{100 * of['processor'] / of['seconds']:.0f}% of one core, {of['megabytes']:.0f} MB",
+        ]
+    )
     half = len(m) // 2
     words = f"{m[half][1]:.0f} MB after {m[half][0]:.0f} minutes, {m[-1][1]:.0f} MB after {m[-1][0]:.0f}"
     rows.append([f"{MEMORY_PER_SECOND} questions and {MEMORY_PER_SECOND} answers a second", words])

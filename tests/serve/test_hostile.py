@@ -106,7 +106,8 @@ def test_without_a_valid_token_there_is_nothing(served: Served, token: str) -> N
 def test_what_is_malformed_is_refused(served: Served, method: str, path: str, body: object, status: int) -> None:
     before = state(served)
     found = served.call(method, path, body)
-    assert found.status in (status, 307), found.text
+    # Parsers of HTTP differ in what they know of methods and paths.
+    assert found.status in (status, 307, 400), found.text
     assert found.status < 500
     assert b"Traceback" not in found.body
     assert state(served) == before

@@ -28,6 +28,8 @@ HOUR = 3600 * 10**6
 # Seconds between looks at the database while votes come, and while none come; between lists of questions and between snapshots.
 _QUICK, _IDLE, _LIST, _SNAPSHOT = 0.2, 1.0, 0.5, 60.0
 _CHUNK = 500
+# Shares of the time that following votes and fitting take at most where there is much to do; votes are seen within a second.
+_FOLLOWING, _FITTING, _LONGEST = 0.2, 0.2, 0.8
 
 
 class Brain:
@@ -57,8 +59,10 @@ class Brain:
         self.given: Counter[str] = Counter()
         self.hours: Counter[int] = Counter()
         self.costs: dict[str, float] = {}
+        self.capacity: dict[str, int | None] = {}
         # Revisions of the last fit and of the last order of one, and when it was given.
         self._fitted_at, self._asked_for, self._asked_at, self._busy = 0, 0, 0.0, False
+        self._rests_until = 0.0
         self._listed, self._kept, self._desk_is_old = 0.0, 0.0, True
         self._orders = 0
         # The newest audit that is to be judged.
@@ -125,18 +129,22 @@ class Brain:
             new = self.store.rows(newer)
             self.live.add([(row.item, row.truth) for row in [*new, *found]])
             self._position = new[-1].position if new else self._position
-            self.costs = {row[0]: row[1] for row in self.store.rows(sa.select(annotators.c.annotator, annotators.c.cost))}
+            people = self.store.rows(sa.select(annotators))
+            self.costs = {row.annotator: row.cost for row in people}
+            self.capacity = {row.annotator: row.capacity for row in people}
 
     def _run(self) -> None:
         while not self._stop.is_set():
             self.store.committed.wait(_QUICK if self._busy else _IDLE)
             self.store.committed.clear()
+            start = time.monotonic()
             try:
                 self.step()
             except Exception as problem:  # a database that is away for a moment; /health says so
                 self.facts["failed"] = f"{type(problem).__name__}: {problem!s:.300}"
                 self._stop.wait(_IDLE)
-            self._stop.wait(_QUICK)
+            took = time.monotonic() - start
+            self._stop.wait(min(max(_QUICK, took * (1 / _FOLLOWING - 1)), _LONGEST))
 
     def step(self) -> None:
         """Take in what has come."""
@@ -211,7 +219,8 @@ class Brain:
             return
         rules, first = self.settings.inference, self._orders == 0
         open_still = self.live.fit is None or self._fitted_at < self.revision
-        enough = self.revision - self._asked_for >= rules.refit_votes
+        rested = now - self._rests_until >= 0
+        enough = rested and self.revision - self._asked_for >= rules.refit_votes
         if first or (open_still and (enough or now - self._asked_at >= rules.refit_seconds)):
             self._asked_at, self._asked_for = now, self.revision
             self._ask(Order(self._orders))
@@ -235,7 +244,8 @@ class Brain:
 
     def _take(self, kind: str, content: Any) -> None:
         if kind == "done":
-            self._busy = False
+            self._busy, now = False, time.monotonic()
+            self._rests_until = now + (now - self._asked_at) * (1 / _FITTING - 1)
             return
         if kind == "fit":
             self.refresh()

@@ -95,7 +95,7 @@ def serve_fits(task: Task, pipe: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("CROWDWISE_THREADS", "1")
     if hasattr(os, "nice"):
-        os.nice(5)
+        os.nice(15)
     from crowdwise.serve.schema import open_engine
 
     engine, planned = open_engine(task.url), 0

@@ -80,10 +80,11 @@ class Desk:
         """Items to ask somebody about, the best first; what they have answered is not looked up."""
         self._n_asked += 1
         rng = np.random.default_rng([self._settings.seed, 1, self._n_asked])
-        for position in self._list.order_for(annotator, rng, self._settings.explore).tolist():
-            item = live.names[position]
-            if self.is_free(live, item, now):
-                yield item
+        for part in self._list.order_for(annotator, rng, self._settings.explore):
+            for position in part.tolist():
+                item = live.names[position]
+                if self.is_free(live, item, now):
+                    yield item
 
     def plan(self, live: Live, costs: dict[str, float]) -> None:
         """Rank the items as they are now."""
@@ -139,16 +140,18 @@ class _List:
         scores[np.isin(self.order[:_SCORED], known)] = pairs
         return _List(self.order, self._lack, scores, {name: a for a, name in enumerate(annotators)})
 
-    def order_for(self, annotator: str, rng: np.random.Generator, explore: float) -> Integers:
-        """The order for one annotator; at random with the probability `explore`."""
+    def order_for(self, annotator: str, rng: np.random.Generator, explore: float) -> Iterator[Integers]:
+        """The order for one annotator, part by part; at random with the probability `explore`."""
         if rng.random() < explore:
-            return rng.permutation(self.order)
+            yield rng.permutation(self.order)
+            return
         column = self._column.get(annotator)
-        if self._scores is None or column is None:
-            return self.order
-        n_front = len(self._scores)
-        front = np.lexsort((-self._scores[:, column], -self._lack[:n_front]))
-        return np.concatenate([self.order[:n_front][front], self.order[n_front:]])
+        n_front = 0
+        if self._scores is not None and column is not None:
+            n_front = len(self._scores)
+            yield self.order[:n_front][np.lexsort((-self._scores[:, column], -self._lack[:n_front]))]
+        for start in range(n_front, len(self.order), _SCORED):
+            yield self.order[start : start + _SCORED]
 
 
 def _ranked(score: Floats, lack: Integers, free: Flags) -> _List:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from crowdwise.errors import InputError
 from crowdwise.serve.access import Caller
@@ -77,14 +77,31 @@ def service_of(request: Request) -> Service:
 Campaign = Annotated[Service, Depends(service_of)]
 
 
-@api.post("/votes", tags=["in"])
-async def post_votes(given: Vote | list[Vote], caller: Anybody, service: Campaign) -> dict[str, Any]:
+# Of the two routes that annotators call all day long, requests are taken apart here: it takes a third of the time.
+_VOTES: TypeAdapter[Vote | list[Vote]] = TypeAdapter(Vote | list[Vote])
+_VOTES_BODY = {"required": True, "content": {"application/json": {"schema": _VOTES.json_schema(ref_template="{model}")}}}
+_who = needs("lead", "tool", "annotator")
+
+
+def _json(content: Any) -> Response:
+    return Response(json.dumps(content), media_type="application/json")
+
+
+@api.post("/votes", tags=["in"], openapi_extra={"requestBody": _VOTES_BODY})
+async def post_votes(request: Request) -> Response:
     """Take in one vote or a list of votes, all or none; when this answers they are on the disk."""
+    caller, service = await _who(request), service_of(request)
+    try:
+        given = _VOTES.validate_json(await request.body())
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False, include_context=False)[-1]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("Vote", "list[Vote]"))
+        raise InputError(f"{where}: {first['msg']}" if where else first["msg"]) from problem
     several = given if isinstance(given, list) else [given]
     if len(several) > _MOST:
         raise InputError(f"at most {_MOST:,} votes in one request")
-    outcomes = await service.take([one.model_dump() for one in several], caller)
-    return {"outcomes": outcomes} if isinstance(given, list) else {"outcome": outcomes[0]}
+    outcomes = await service.take([vars(one) for one in several], caller)
+    return _json({"outcomes": outcomes} if isinstance(given, list) else {"outcome": outcomes[0]})
 
 
 @api.post("/upload", tags=["in"])
@@ -147,15 +164,19 @@ async def get_annotators(_: Lead, service: Campaign) -> dict[str, Any]:
     return {"annotators": service.annotators()}
 
 
-@api.get("/next", tags=["questions"])
-async def get_next(caller: Anybody, service: Campaign, annotator: str | None = None) -> dict[str, Any]:
+_ANNOTATOR = {"name": "annotator", "in": "query", "required": False, "schema": {"type": "string"}}
+
+
+@api.get("/next", tags=["questions"], openapi_extra={"parameters": [_ANNOTATOR]})
+async def get_next(request: Request) -> Response:
     """The best question for an annotator now; nobody else gets it until it is answered or its time is over."""
+    caller, annotator = await _who(request), request.query_params.get("annotator")
     who = caller.annotator or annotator
     if who is None:
         raise InputError("whom is the question for? /next?annotator=NAME")
     if annotator is not None and annotator != who:
         raise PermissionError(f"this token is of {who}, who cannot ask for others")
-    return await service.next(who)
+    return _json(await service_of(request).next(who))
 
 
 @api.post("/release", tags=["questions"])

@@ -6,7 +6,9 @@ import asyncio
 import json
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,8 +25,8 @@ from crowdwise.serve.votes import Delivery, delivery_of, name_of
 
 __all__ = ["Service", "now"]
 
-# Candidates that are looked up in the database at a time, and how many of them at most.
-_LOOKED_UP, _MOST_LOOKED_UP = 64, 1_024
+# Candidates that are looked at for one question, and annotators whose answers are kept in memory.
+_MOST_LOOKED_AT, _REMEMBERED = 5_000, 2_000
 _SECOND = 10**6
 
 
@@ -51,6 +53,7 @@ class Service:
         self.audits = Audits(self.store, self.brain, settings.questions.seed)
         self.started, self._expired = now(), 0
         self.counts: dict[str, int] = {}
+        self._answered: OrderedDict[str, set[int]] = OrderedDict()
         self._classes = frozenset(settings.campaign.classes)
 
     def _set_up(self, connection: sa.Connection) -> None:
@@ -106,9 +109,20 @@ class Service:
         outcomes = await asyncio.wrap_future(self.store.take(made))
         for one, outcome in zip(made, outcomes, strict=True):
             self.counts[outcome] = self.counts.get(outcome, 0) + 1
-            if outcome == "taken" and one.item is not None and one.annotator is not None:
-                self.brain.desk.release(one.item, one.annotator)
+            if outcome == "taken" and one.annotator is not None:
+                self._note(one)
         return outcomes
+
+    def _note(self, one: Delivery) -> None:
+        """A question is answered, or an answer is gone."""
+        item, annotator = str(one.item), str(one.annotator)
+        self.brain.desk.release(item, annotator)
+        position = self.brain.live.index.get(item)
+        if one.action == "delete" or position is None:
+            # Looked up again.
+            self._answered.pop(annotator, None)
+        elif annotator in self._answered:
+            self._answered[annotator].add(position)
 
     async def add_items(self, given: Sequence[tuple[str, str | None]]) -> int:
         """Make items known; returns how many were new."""
@@ -137,7 +151,7 @@ class Service:
         await self._expire(time_of)
         held = desk.open_for(annotator, time_of)
         if held:
-            return self._question(held[0], desk.held[annotator][held[0]])
+            return await self._question(held[0], desk.held[annotator][held[0]])
         why = self._closed() or self._beyond(annotator)
         if why:
             return {"item": None, "why": why}
@@ -155,34 +169,37 @@ class Service:
         except BaseException:
             desk.release(chosen, annotator)
             raise
-        return self._question(chosen, expires)
+        return await self._question(chosen, expires)
 
     async def _choose(self, annotator: str, time_of: int) -> str | None:
-        looked_up, batch = 0, []
         desk, live = self.brain.desk, self.brain.live
-        candidates = desk.candidates(live, annotator, time_of)
-        while looked_up < _MOST_LOOKED_UP:
-            batch = [item for item, _ in zip(candidates, range(_LOOKED_UP), strict=False)]
-            if not batch:
-                return None
-            looked_up += len(batch)
-            asked = sa.select(votes.c.item).where(
-                votes.c.item.in_(batch), votes.c.annotator == annotator, votes.c.action != "delete"
-            )
-            answered = {row[0] for row in await asyncio.to_thread(self.store.rows, asked)}
-            # Somebody else may have got it in the meantime.
-            chosen = next((item for item in batch if item not in answered and desk.is_free(live, item, time_of)), None)
-            if chosen is not None:
-                return chosen
-        return None
+        answered = await self._answers_of(annotator)
+        free = islice(desk.candidates(live, annotator, time_of), _MOST_LOOKED_AT)
+        return next((item for item in free if live.index[item] not in answered), None)
+
+    async def _answers_of(self, annotator: str) -> set[int]:
+        """Positions of the items that somebody has answered or skipped; kept for those who were here last."""
+        known = self._answered.pop(annotator, None)
+        if known is None:
+            asked = sa.select(votes.c.item).where(votes.c.annotator == annotator, votes.c.action != "delete")
+            rows = await asyncio.to_thread(self.store.rows, asked)
+            index = self.brain.live.index
+            known = {index[row[0]] for row in rows if row[0] in index}
+        self._answered[annotator] = known
+        while len(self._answered) > _REMEMBERED:
+            self._answered.popitem(last=False)
+        return known
 
     def shown(self, item: str) -> dict[str, Any]:
         """An item with what is shown of it."""
         content = self.store.rows(sa.select(items.c.content).where(items.c.item == item))
         return {"item": item, "content": json.loads(content[0][0]) if content and content[0][0] else {}}
 
-    def _question(self, item: str, expires: int) -> dict[str, Any]:
-        return self.shown(item) | {"classes": list(self.settings.campaign.classes), "until": expires / _SECOND}
+    async def _question(self, item: str, expires: int) -> dict[str, Any]:
+        return await asyncio.to_thread(self.shown, item) | {
+            "classes": list(self.settings.campaign.classes),
+            "until": expires / _SECOND,
+        }
 
     async def give_back(self, item: str, annotator: str) -> None:
         """Let others have a question."""
@@ -205,12 +222,11 @@ class Service:
         return self.stop(self.audits.facts())
 
     def _beyond(self, annotator: str) -> str:
-        rows = self.store.rows(sa.select(annotators.c.capacity).where(annotators.c.annotator == annotator))
-        if not rows:
+        if annotator not in self.brain.capacity:
             return "" if self.settings.campaign.new_items else f"{annotator[:60]} is not an annotator of this campaign"
-        given = self.brain.given[annotator]
-        if rows[0].capacity is not None and given >= rows[0].capacity:
-            return f"{annotator[:60]} has given the {rows[0].capacity} answers that were agreed"
+        most = self.brain.capacity[annotator]
+        if most is not None and self.brain.given[annotator] >= most:
+            return f"{annotator[:60]} has given the {most} answers that were agreed"
         return ""
 
     def progress(self) -> dict[str, Any]:
