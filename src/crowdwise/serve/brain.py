@@ -58,6 +58,8 @@ class Brain:
         # Votes that count by annotator, and deliveries by hour.
         self.given: Counter[str] = Counter()
         self.hours: Counter[int] = Counter()
+        # Items of which there is something to show.
+        self.shows: set[str] = set()
         self.costs: dict[str, float] = {}
         self.capacity: dict[str, int | None] = {}
         # Revisions of the last fit and of the last order of one, and when it was given.
@@ -123,12 +125,13 @@ class Brain:
     def refresh(self, truths: bool = False) -> None:
         """Take in items and annotators that came since; `truths` where true labels became known."""
         with self._names:
-            rows = sa.select(items.c.position, items.c.item, items.c.truth)
+            rows = sa.select(items.c.position, items.c.item, items.c.truth, items.c.content.is_not(None).label("shows"))
             newer = rows.where(items.c.position > self._position).order_by(items.c.position)
             found = self.store.rows(rows.where(items.c.truth.is_not(None))) if truths else []
             new = self.store.rows(newer)
             self.live.add([(row.item, row.truth) for row in [*new, *found]])
             self._position = new[-1].position if new else self._position
+            self.shows |= {row.item for row in new if row.shows}
             people = self.store.rows(sa.select(annotators))
             self.costs = {row.annotator: row.cost for row in people}
             self.capacity = {row.annotator: row.capacity for row in people}

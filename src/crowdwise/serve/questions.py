@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,16 @@ class Desk:
         self.held: dict[str, dict[str, int]] = {}
         self._list = _List.empty()
         self._n_plans = self._n_asked = 0
+        self._ends: list[tuple[int, str, str]] = []
 
     # -- leases --------------------------------------------------------------------------------
 
     def lease(self, item: str, annotator: str, expires: int) -> None:
         """Hand a question out."""
+        self.release(item, annotator)
         self.leases.setdefault(item, {})[annotator] = expires
         self.held.setdefault(annotator, {})[item] = expires
+        heappush(self._ends, (expires, item, annotator))
 
     def release(self, item: str, annotator: str) -> None:
         """Take a question back, answered or not."""
@@ -58,32 +62,28 @@ class Desk:
 
     def expire(self, now: int) -> None:
         """Take back what was not answered in time."""
-        over = [(item, who) for item, book in self.leases.items() for who, until in book.items() if until <= now]
-        for pair in over:
-            self.release(*pair)
+        while self._ends and self._ends[0][0] <= now:
+            until, item, annotator = heappop(self._ends)
+            # Another lease may have followed.
+            if self.leases.get(item, {}).get(annotator) == until:
+                self.release(item, annotator)
 
     def open_for(self, annotator: str, now: int) -> list[str]:
         """Questions that somebody has open."""
         return [item for item, until in self.held.get(annotator, {}).items() if until > now]
 
-    def is_free(self, live: Live, item: str, now: int) -> bool:
-        """Whether one more annotator may be asked about an item."""
-        position = live.index.get(item)
-        if position is None or live.truth[position] >= 0:
-            return False
-        n_open = sum(until > now for until in self.leases.get(item, {}).values())
-        return bool(min(self._settings.per_item, self.most - live.n_votes[position]) - n_open > 0)
-
     # -- the list ------------------------------------------------------------------------------
 
     def candidates(self, live: Live, annotator: str, now: int) -> Iterator[str]:
         """Items to ask somebody about, the best first; what they have answered is not looked up."""
+        self.expire(now)
         self._n_asked += 1
         rng = np.random.default_rng([self._settings.seed, 1, self._n_asked])
         for part in self._list.order_for(annotator, rng, self._settings.explore):
-            for position in part.tolist():
+            room = np.where(live.truth[part] < 0, np.minimum(self._settings.per_item, self.most - live.n_votes[part]), 0)
+            for position, left in zip(part[room > 0].tolist(), room[room > 0].tolist(), strict=True):
                 item = live.names[position]
-                if self.is_free(live, item, now):
+                if left > len(self.leases.get(item, ())):
                     yield item
 
     def plan(self, live: Live, costs: dict[str, float]) -> None:

@@ -192,11 +192,14 @@ class Service:
 
     def shown(self, item: str) -> dict[str, Any]:
         """An item with what is shown of it."""
+        if item not in self.brain.shows:
+            return {"item": item, "content": {}}
         content = self.store.rows(sa.select(items.c.content).where(items.c.item == item))
         return {"item": item, "content": json.loads(content[0][0]) if content and content[0][0] else {}}
 
     async def _question(self, item: str, expires: int) -> dict[str, Any]:
-        return await asyncio.to_thread(self.shown, item) | {
+        shown = await asyncio.to_thread(self.shown, item) if item in self.brain.shows else self.shown(item)
+        return shown | {
             "classes": list(self.settings.campaign.classes),
             "until": expires / _SECOND,
         }

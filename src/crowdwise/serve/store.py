@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -273,14 +274,19 @@ class Store:
 
 def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     """Insert rows, or overwrite those with the same primary key."""
-    if connection.dialect.name == "postgresql":
+    connection.execute(_upserting(connection.dialect.name, table, tuple(rows[0])), rows)
+
+
+@cache
+def _upserting(dialect: str, table: sa.Table, columns: tuple[str, ...]) -> Any:
+    if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
     made = insert(table)
     keys = [column.name for column in table.primary_key]
-    others = {name: made.excluded[name] for name in rows[0] if name not in keys}
-    connection.execute(made.on_conflict_do_update(index_elements=keys, set_=others), rows)
+    others = {name: made.excluded[name] for name in columns if name not in keys}
+    return made.on_conflict_do_update(index_elements=keys, set_=others)
 
 
 def _conflict(request: list[Delivery], known: dict[str, str], state: dict[str, dict[str, Any]]) -> Conflict | None:
