@@ -41,8 +41,9 @@ BENCHMARK = Benchmark(
 SECTION, PARTS = "serve load", ("deliveries", "kills", "load", "memory")
 DELIVERIES, KILLS = 10_000, 100
 ITEMS, ANNOTATORS, EARLIER = 100_000, 1_000, 300_000
-PER_SECOND, SECONDS = 500, 120
-MEMORY_PER_SECOND, MEMORY_SECONDS = 100, 600
+# Votes and questions a second.
+PER_SECOND, QUESTIONS, SECONDS = 500, 100, 120
+MEMORY_PER_SECOND, MEMORY_QUESTIONS, MEMORY_SECONDS = 100, 50, 600
 CAMPAIGN = '[campaign]\nclasses = ["cat", "dog"]\nnew_items = true\n[server]\nrate = 100000.0\n'
 
 
@@ -238,8 +239,8 @@ class Line:
         return json.loads(answer)
 
 
-async def traffic(server: Server, per_second: int, seconds: float) -> dict[str, list[float]]:
-    """So many questions and answers a second: annotator after annotator asks, and answers what they were asked before."""
+async def traffic(server: Server, per_second: int, questions: int, seconds: float) -> dict[str, list[float]]:
+    """So many votes and questions a second: annotator after annotator; who was asked something answers that."""
     taken: dict[str, list[float]] = {"next": [], "votes": []}
     lines: asyncio.Queue[Line] = asyncio.Queue()
     for _ in range(64):
@@ -263,7 +264,10 @@ async def traffic(server: Server, per_second: int, seconds: float) -> dict[str, 
     for n in range(int(per_second * seconds)):
         due = begin + n / per_second
         await asyncio.sleep(max(due - time.perf_counter(), 0))
-        for kind, who in (("next", n % ANNOTATORS), ("votes", (n + ANNOTATORS // 2) % ANNOTATORS)):
+        kinds = ["votes", "next"] if n * questions // per_second < (n + 1) * questions // per_second else ["votes"]
+        for kind in kinds:
+            # Who votes now was asked half a round ago, if at all.
+            who = n % ANNOTATORS if kind == "next" else (n + ANNOTATORS // 2) % ANNOTATORS
             task = asyncio.create_task(send(kind, due, f"a{who}"))
             running.add(task)
             task.add_done_callback(running.discard)
@@ -289,9 +293,9 @@ def load() -> dict[str, Any]:
     """Questions and answers for two minutes."""
     with tempfile.TemporaryDirectory() as name:
         server = filled(Path(name))
-        asyncio.run(traffic(server, 50, 5))
+        asyncio.run(traffic(server, 100, 100, 10))
         before, used, start = server.client.progress()["votes"], server.processor_seconds(), time.perf_counter()
-        taken = asyncio.run(traffic(server, PER_SECOND, SECONDS))
+        taken = asyncio.run(traffic(server, PER_SECOND, QUESTIONS, SECONDS))
         seconds, used = time.perf_counter() - start, server.processor_seconds() - used
         time.sleep(3)
         after, megabytes = server.client.progress()["votes"], server.megabytes()
@@ -307,7 +311,7 @@ def memory() -> list[tuple[float, float, int]]:
     with tempfile.TemporaryDirectory() as name:
         server, found, begin = filled(Path(name)), [], time.perf_counter()
         for _ in range(MEMORY_SECONDS // 30):
-            asyncio.run(traffic(server, MEMORY_PER_SECOND, 30))
+            asyncio.run(traffic(server, MEMORY_PER_SECOND, MEMORY_QUESTIONS, 30))
             server.client.labels()
             found.append(((time.perf_counter() - begin) / 60, server.megabytes(), server.client.progress()["votes"]))
             print(found[-1], flush=True)
@@ -341,7 +345,7 @@ def render(records: Records, found: dict[str, Any]) -> str:
     )
     half = len(m) // 2
     words = f"{m[half][1]:.0f} MB after {m[half][0]:.0f} minutes, {m[-1][1]:.0f} MB after {m[-1][0]:.0f}"
-    rows.append([f"{MEMORY_PER_SECOND} questions and {MEMORY_PER_SECOND} answers a second", words])
+    rows.append([f"{MEMORY_PER_SECOND} votes and {MEMORY_QUESTIONS} questions a second", words])
     about = f"{ITEMS:,} items, {ANNOTATORS:,} annotators and {EARLIER:,} earlier votes drawn for the last four lines."
     command = "python -m benchmarks run serve_load"
     return f"{provenance(command, records)}\n\n{about}\n\n{table(['what', 'found'], rows)}"

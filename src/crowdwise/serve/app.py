@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -36,6 +37,9 @@ def create_app(service: Service) -> Any:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.events.bind(asyncio.get_running_loop())
         service.brain.start()
+        # What is here now stays: looking through it for garbage would hold every request up.
+        gc.collect()
+        gc.freeze()
         watching = None
         if settings.campaign.drop is not None:
             watching = asyncio.create_task(Drop(service, settings.place(settings.campaign.drop)).watch())

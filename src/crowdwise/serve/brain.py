@@ -26,7 +26,7 @@ __all__ = ["Brain"]
 
 HOUR = 3600 * 10**6
 # Seconds between looks at the database while votes come, and while none come; between lists of questions and between snapshots.
-_QUICK, _IDLE, _LIST, _SNAPSHOT = 0.2, 1.0, 0.5, 60.0
+_QUICK, _IDLE, _LIST, _SNAPSHOT = 0.2, 1.0, 1.0, 60.0
 _CHUNK = 500
 # Shares of the time that following votes and fitting take at most where there is much to do; votes are seen within a second.
 _FOLLOWING, _FITTING, _LONGEST = 0.2, 0.2, 0.8

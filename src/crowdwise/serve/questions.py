@@ -25,7 +25,7 @@ from crowdwise.serve.settings import Settings
 __all__ = ["Desk"]
 
 # Items in the list, and those at its front for which annotators are scored.
-_LISTED, _SCORED = 8_192, 1_024
+_LISTED, _SCORED = 8_192, 512
 _ENDLESS = 2**40
 
 
