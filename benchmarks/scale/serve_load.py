@@ -1,4 +1,4 @@
-"""What `crowdwise serve` takes: deliveries in any order, kills under load, five hundred votes a second, an hour of traffic.
+"""What `crowdwise serve` takes: deliveries in any order, kills under load, five hundred votes a second, and memory under traffic.
 
     python -m benchmarks run serve_load                 # what has no record yet, written to its page
     python -m benchmarks run serve_load --parts load    # one part
@@ -43,7 +43,7 @@ DELIVERIES, KILLS = 10_000, 100
 ITEMS, ANNOTATORS, EARLIER = 100_000, 1_000, 300_000
 # Votes and questions a second.
 PER_SECOND, QUESTIONS, SECONDS = 500, 100, 120
-MEMORY_PER_SECOND, MEMORY_QUESTIONS, MEMORY_SECONDS = 100, 50, 600
+MEMORY_PER_SECOND, MEMORY_QUESTIONS, MEMORY_SECONDS = 100, 50, 300
 CAMPAIGN = '[campaign]\nclasses = ["cat", "dog"]\nnew_items = true\n[server]\nrate = 100000.0\n'
 
 

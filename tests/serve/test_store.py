@@ -81,6 +81,10 @@ def check_history(store: Store, history: tuple[list[Delivery], list[list[int]]])
     for one in expected.values():
         if one.action == "label" and ((one.item, one.annotator) not in pairs or one.rank > pairs[one.item, one.annotator].rank):
             pairs[one.item, one.annotator] = one
+    counted = store.rows(
+        sa.select(votes.c.annotator, sa.func.count()).where(votes.c.action == "label").group_by(votes.c.annotator)
+    )
+    assert +store.given == {row[0]: row[1] for row in counted}
     live = [(*tuple(row)[1:4], row.at, row.key) for row in rows if row.action == "label"]
     assert {(row[0], row[1]): row[2] for row in effective(live)} == {pair: one.label for pair, one in pairs.items()}
 

@@ -55,8 +55,7 @@ class Brain:
         self.desk = Desk(settings)
         self.facts: dict[str, Any] = {}
         self.revision = self.n_fits = 0
-        # Votes that count by annotator, and deliveries by hour.
-        self.given: Counter[str] = Counter()
+        # Deliveries by hour.
         self.hours: Counter[int] = Counter()
         # Items of which there is something to show.
         self.shows: set[str] = set()
@@ -92,6 +91,11 @@ class Brain:
     # -- what others ask for -------------------------------------------------------------------
 
     @property
+    def given(self) -> Counter[str]:
+        """Votes that count by annotator."""
+        return self.store.given
+
+    @property
     def idle(self) -> bool:
         """Whether every delivery is in, also in the last fit."""
         return not self._busy and self.live.fit is not None and self._fitted_at == self.revision
@@ -106,8 +110,6 @@ class Brain:
 
     def _load(self) -> None:
         """What the database has: items, annotators, leases, counts."""
-        counted = sa.select(votes.c.annotator, sa.func.count()).where(votes.c.action == "label").group_by(votes.c.annotator)
-        self.given.update({row[0]: row[1] for row in self.store.rows(counted)})
         hour = deliveries.c.received // HOUR
         self.hours.update({int(row[0]): row[1] for row in self.store.rows(sa.select(hour, sa.func.count()).group_by(hour))})
         for row in self.store.rows(sa.select(leases)):
@@ -178,23 +180,14 @@ class Brain:
         return True
 
     def _infer(self, after: int, until: int) -> list[str]:
-        """Infer again the items of the deliveries after one up to another, and count the votes of their annotators."""
-        newer = sa.select(votes.c.item, votes.c.annotator).where(votes.c.seq > after, votes.c.seq <= until)
-        rows = self.store.rows(newer.where(votes.c.item.is_not(None)))
-        touched, people = sorted({row[0] for row in rows}), sorted({row[1] for row in rows})
+        """Infer again the items of the deliveries after one up to another."""
+        newer = sa.select(votes.c.item).where(votes.c.seq > after, votes.c.seq <= until, votes.c.item.is_not(None))
+        touched = sorted({row[0] for row in self.store.rows(newer)})
         columns = votes.c.item, votes.c.annotator, votes.c.label, votes.c.at, votes.c.key
         for start in range(0, len(touched), _CHUNK):
             names = touched[start : start + _CHUNK]
             query = sa.select(*columns).where(votes.c.item.in_(names), votes.c.action == "label")
             self.live.infer(names, effective([tuple(row) for row in self.store.rows(query)]))
-        for start in range(0, len(people), _CHUNK):
-            names = people[start : start + _CHUNK]
-            counted = sa.select(votes.c.annotator, sa.func.count()).where(
-                votes.c.annotator.in_(names), votes.c.action == "label"
-            )
-            found = dict.fromkeys(names, 0) | {row[0]: row[1] for row in self.store.rows(counted.group_by(votes.c.annotator))}
-            # Replaced in one step: others read it.
-            self.given = Counter({**self.given, **found})
         return touched
 
     def _about(self, name: str) -> dict[str, Any]:
@@ -275,7 +268,7 @@ class Brain:
 
     def _counted(self) -> dict[str, Any]:
         """Counts of now."""
-        live = self.live
+        live, given = self.live, self.given.copy()
         with live.lock:
             label, confidence = live.label.copy(), live.confidence
         labelled = label >= 0
@@ -283,8 +276,8 @@ class Brain:
         return {
             "items": len(label),
             "labelled": int(labelled.sum()),
-            "votes": sum(self.given.values()),
-            "spent": float(sum(n * self.costs.get(who, 1.0) for who, n in self.given.items())),
+            "votes": sum(given.values()),
+            "spent": float(sum(n * self.costs.get(who, 1.0) for who, n in given.items())),
             "mean_confidence": float(sure.mean()) if len(sure) else None,
             "sure": float((sure >= 0.95).sum() / max(len(label), 1)),
             "shares": [int(n) for n in np.bincount(label[labelled], minlength=len(live.classes))],

@@ -10,6 +10,7 @@ import os
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import cache
@@ -64,6 +65,9 @@ class Store:
         )
         self.committed = threading.Event()
         self._known: dict[str, set[str]] = {"items": set(), "annotators": set()}
+        counted = sa.select(votes.c.annotator, sa.func.count()).where(votes.c.action == "label").group_by(votes.c.annotator)
+        # Votes that count by annotator.
+        self.given: Counter[str] = Counter({row[0]: row[1] for row in self.rows(counted)})
         self._writer = threading.Thread(target=self._write, name="crowdwise-writer", daemon=True)
         self._writer.start()
 
@@ -130,22 +134,26 @@ class Store:
 
     def _commit(self, jobs: list[tuple[Any, Future[Any]]]) -> None:
         votes_in = [job for job, _ in jobs if isinstance(job, list)]
+        more: Counter[str] = Counter()
         with self.engine.begin() as connection:
-            taken = iter(self._take(connection, votes_in) if votes_in else [])
+            taken = iter(self._take(connection, votes_in, more) if votes_in else [])
             answers = [next(taken) if isinstance(job, list) else job(connection) for job, _ in jobs]
+        self.given.update(more)
         for (_, done), answer in zip(jobs, answers, strict=True):
             if isinstance(answer, Conflict):
                 done.set_exception(answer)
             else:
                 done.set_result(answer)
 
-    def _take(self, connection: sa.Connection, requests: list[list[Delivery]]) -> list[list[str] | Conflict]:
+    def _take(
+        self, connection: sa.Connection, requests: list[list[Delivery]], more: Counter[str]
+    ) -> list[list[str] | Conflict]:
+        """Outcomes of every request; `more` takes by how many every annotator's votes have grown."""
         everything = [one for request in requests for one in request]
         keys = self.look_up(connection, deliveries, "key", {one.key for one in everything}, "digest")
         known = {key: row.digest for key, row in keys.items()}
-        state = {
-            ref: _state(row) for ref, row in self.look_up(connection, votes, "ref", {one.ref for one in everything}).items()
-        }
+        there = self.look_up(connection, votes, "ref", {one.ref for one in everything})
+        state = {ref: dict(row._mapping) for ref, row in there.items()}
         seq = connection.execute(sa.select(sa.func.max(deliveries.c.seq))).scalar() or 0
         received, written = _now(), []
         changed: dict[str, dict[str, Any]] = {}
@@ -186,6 +194,11 @@ class Store:
         if changed:
             rows = list(changed.values())
             upsert(connection, votes, rows)
+            for row in rows:
+                before = there.get(row["ref"])
+                counted = before is not None and before.action == "label"
+                if row["annotator"] is not None:
+                    more[row["annotator"]] += (row["action"] == "label") - counted
             self._register(connection, rows)
         return answers
 
@@ -302,10 +315,6 @@ def _conflict(request: list[Delivery], known: dict[str, str], state: dict[str, d
         if moved:
             return Conflict(f"the vote {one.ref!r:.80} is about another item or by somebody else")
     return None
-
-
-def _state(row: Any) -> dict[str, Any]:
-    return dict(row._mapping)
 
 
 def _now() -> int:
