@@ -62,7 +62,7 @@ class Server:
         self.token, self._line = done.stdout.strip(), line
         self.port = 0
         self.process = self._start()
-        self.client = Client(f"http://127.0.0.1:{self.port}", self.token)
+        self.client = Client(f"http://127.0.0.1:{self.port}", self.token, timeout=600)
 
     def _start(self) -> subprocess.Popen[str]:
         log = (self.folder / "log").open("a")
