@@ -20,10 +20,8 @@ from crowdwise.serve.schema import tokens
 if TYPE_CHECKING:
     from crowdwise.serve.store import Store
 
-__all__ = ["ROLES", "Access", "Caller", "Rates", "new_token"]
+__all__ = ["Access", "Caller", "Rates", "new_token"]
 
-# A lead may do everything; a tool delivers votes of everybody and reads labels and metrics; an annotator answers.
-ROLES = ("lead", "tool", "annotator")
 # Seconds for which a token is believed without a look into the database.
 _BELIEVED = 5.0
 _REMEMBERED = 10_000

@@ -48,8 +48,7 @@ def run(options: Options) -> None:
     checks labels there until they are certified. Votes are kept in one file (or in PostgreSQL) and survive a crash at any
     moment. Only this machine can connect unless the campaign's file says otherwise, and only with a token.
     """
-    from crowdwise.serve.access import ROLES
-    from crowdwise.serve.settings import read_settings, write_template
+    from crowdwise.serve.settings import ROLES, read_settings, write_template
 
     if options.new:
         write_template(options.campaign)

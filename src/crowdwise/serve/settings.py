@@ -11,8 +11,10 @@ from typing import Any
 
 from crowdwise.errors import InputError, SettingError
 
-__all__ = ["TEMPLATE", "AnnotatorEntry", "Settings", "read_settings", "write_template"]
+__all__ = ["ROLES", "TEMPLATE", "AnnotatorEntry", "Settings", "read_settings", "write_template"]
 
+# A lead may do everything; a tool delivers votes of everybody and reads labels and metrics; an annotator answers.
+ROLES = ("lead", "tool", "annotator")
 STOPS = ("certified", "expected", "never")
 
 
