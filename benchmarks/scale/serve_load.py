@@ -1,4 +1,4 @@
-"""What `crowdwise serve` takes: deliveries in any order, kills under load, five hundred votes a second, and memory under traffic.
+"""What `crowdwise serve` takes: deliveries in any order, kills under load, five hundred votes a second, memory under traffic.
 
     python -m benchmarks run serve_load                 # what has no record yet, written to its page
     python -m benchmarks run serve_load --parts load    # one part
