@@ -121,7 +121,7 @@ check-python:
 	@# never imported; Python compiles those that are.
 	@.venv/bin/python $(PIP_INSTALL) --no-compile torch==2.13.0
 	@echo "==> installing crowdwise with all extras and tools into .venv"
-	@.venv/bin/python $(PIP_INSTALL) --no-compile -e '.[torch,report,scale,excel,dev]'
+	@.venv/bin/python $(PIP_INSTALL) --no-compile -e '.[torch,report,scale,serve,excel,dev]'
 	@touch $@
 	@echo "==> .venv is ready"
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-ABSENT = {name for name in ("gpytorch", "matplotlib", "ray", "safetensors", "torch") if find_spec(name) is None}
+EXTRAS = ("fastapi", "gpytorch", "matplotlib", "ray", "safetensors", "sqlalchemy", "torch", "uvicorn")
+ABSENT = {name for name in EXTRAS if find_spec(name) is None}
 # How crowdwise refuses; commands print it, and tests of commands quote it when they fail.
 REFUSAL = re.compile(r"needs? (\w+).*pip install ['\"]crowdwise\[", re.IGNORECASE)
 

@@ -12,6 +12,7 @@ from . import methods as methods
 from . import parts as parts
 from . import report as report
 from . import scale as scale
+from . import serve as serve
 from . import trust as trust
 from .data import datasets as datasets
 from .data import simulate as simulate

@@ -42,6 +42,7 @@ BUDGET = {
     "fairness votes.csv --groups groups.csv": (f"{TABLES} scipy.sparse", 100),
     "suggest votes.csv": (TABLES, 100),
     "plan votes.csv --target 0.9": (TABLES, 95),
+    "serve --new campaign.toml": ("lazy_loader typer", 25),
     "simulate-campaign --items 50 --policies random --campaigns 1 --no-plot": (f"{TABLES} scipy.optimize", 115),
     "rank pairs.csv": (f"{TABLES} scipy.optimize", 105),
     "regress numbers.csv": (f"{TABLES} scipy.sparse scipy.optimize", 105),

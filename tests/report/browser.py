@@ -26,10 +26,11 @@ _START = (
 
 
 class Browser:
-    """One page in one browser; `problems` are its console errors and uncaught exceptions."""
+    """One page in one browser; `problems` are its console errors, uncaught exceptions and requests beyond `site`."""
 
-    def __init__(self, width: int = 1200, height: int = 900) -> None:
+    def __init__(self, width: int = 1200, height: int = 900, site: str = "about:") -> None:
         assert CHROMIUM is not None
+        self._allowed = ("file:", "about:", "data:", site)
         self._folder = tempfile.TemporaryDirectory(prefix="crowdwise-browser-", ignore_cleanup_errors=True)
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
@@ -80,11 +81,11 @@ class Browser:
                 assert "error" not in answer, answer["error"]
                 return dict(answer["result"])
 
-    def open(self, path: Path) -> float:
-        """Open a file and return the seconds until it was loaded and had run its script."""
+    def open(self, place: Path | str) -> float:
+        """Open a file or an address and return the seconds until it was loaded and had run its script."""
         self._events.clear()
         start = time.perf_counter()
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=place if isinstance(place, str) else place.resolve().as_uri())
         while "Page.loadEventFired" not in self._events:
             self._next()
         self.run("1")
@@ -149,6 +150,6 @@ class Browser:
             self.problems.append(str(parameters["entry"]))
         if method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
             self.problems.append(str(parameters["args"]))
-        if method == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith(("file:", "about:", "data:")):
+        if method == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith(self._allowed):
             self.problems.append(f"request to {parameters['request']['url']}")
         return message

@@ -12,8 +12,8 @@ import pytest
 from tools import house, house_runs
 
 SRC = Path(house.__file__).resolve().parents[1] / "src"
-# Twelve rooms, and `errors` below them all.
-DOORS = 13
+# Thirteen rooms, and `errors` below them all.
+DOORS = 14
 # Modules that one vote may pass between the file and its label.
 MOST_TOUCHED = 25
 
@@ -43,7 +43,7 @@ def test_no_function_is_above_sixty_lines() -> None:
 
 
 @pytest.mark.slow
-def test_there_are_thirteen_doors() -> None:
+def test_there_are_fourteen_doors() -> None:
     assert found()["doors"] <= DOORS
 
 

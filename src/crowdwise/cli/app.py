@@ -221,19 +221,19 @@ def _root(
 
 
 app.callback(help=paragraphs(_root))(_root)
-# Every command is a module of this package, with `run` and `EXAMPLES`.
+# Every command but `serve`, which is of its own room, is a module of this package, with `run` and `EXAMPLES`.
 _PANELS = {
     "Labels from votes": "aggregate annotators judges explain calibrate review audit report compare summary fairness",
     "Classifiers from features and votes": "train predict",
     "Answers that are not one class per item": "rank regress cluster spans",
-    "Campaigns": "suggest plan simulate-campaign",
+    "Campaigns": "suggest plan simulate-campaign serve",
     "Files, methods, examples": "convert simulate methods demo",
 }
 PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names.split()}
 
 
 def _module(name: str) -> Any:
-    return import_module(f"crowdwise.cli.{name.replace('-', '_')}")
+    return import_module("crowdwise.serve.command" if name == "serve" else f"crowdwise.cli.{name.replace('-', '_')}")
 
 
 @cache

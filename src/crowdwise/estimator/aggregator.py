@@ -15,11 +15,11 @@ from crowdwise.data.gold import encode_gold
 from crowdwise.engines.loop import Fit, Progress
 from crowdwise.engines.shards import Shard, Shards, Tally, Whole
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.carry import carried_history, carried_posterior, positions
+from crowdwise.estimator.carry import carried_history, carried_posterior, places
 from crowdwise.estimator.estimator import Estimator, check_settings, check_tables, setting
 from crowdwise.estimator.experience import CONFIDENCES
 from crowdwise.estimator.history import encode_history
-from crowdwise.estimator.judgement import calibrated, exponent_of, in_company, reliability_of
+from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.estimator.outcome import LabelOutcome, Result
 from crowdwise.kernels.numerics import best_class, generator, vote_shares
 from crowdwise.kernels.types import Array, Floats
@@ -311,12 +311,11 @@ class Aggregator(ResultViews):
             return posterior
         # Known labels play no part in a prediction.
         asked = replace(as_annotations(votes), gold=None)
-        known = reliability_of(in_company(result.votes, result.model_posterior), result.history)
-        who = known[positions(asked.annotators, result.votes.annotators)]
+        who = result.reliability[places(asked.annotators, result, "annotators")]
         exponent = exponent_of(result.method, result.votes.anonymous)
         informed = getattr(result.prior, "informed", None)
         if informed is not None:
-            informed = np.append(informed, False)[positions(asked.items, result.votes.items)]
+            informed = np.append(informed, False)[places(asked.items, result, "items")]
         return calibrated(posterior, asked, result.annotators, result.class_prior, exponent, who, informed=informed)
 
     def predict(self, votes: Any) -> Array:
@@ -352,8 +351,7 @@ class Aggregator(ResultViews):
         """Posterior, log-evidence and the total weight of the votes, as learned from or as predicted."""
         result = self._fitted()
         votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
-        who = positions(votes.annotators, result.votes.annotators)
-        what = positions(votes.items, result.votes.items)
+        who, what = places(votes.annotators, result, "annotators"), places(votes.items, result, "items")
         posterior = np.zeros((votes.n_items, votes.n_classes))
         known = np.empty(0, np.int16)
         annotators = result.annotators.aligned(who, what)

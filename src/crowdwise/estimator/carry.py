@@ -11,9 +11,13 @@ from crowdwise.kernels.numerics import vote_shares
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.annotators.model import weight_of
 
-__all__ = ["carried_history", "carried_posterior", "positions"]
+__all__ = ["carried_history", "carried_posterior", "places", "positions"]
 
 _NOBODY: Integers = np.empty(0, np.int16)
+
+
+# Names are few where there are so many times as many.
+_FEW = 50
 
 
 def positions(ids: Array, vocabulary: Array) -> Integers:
@@ -25,6 +29,23 @@ def positions(ids: Array, vocabulary: Array) -> Integers:
     first = known.is_first_distinct()
     codes = codes_of(tidy(series_of(ids)), known.filter(first))
     return np.append(np.flatnonzero(first.to_numpy()), -1)[codes]
+
+
+def places(ids: Array, result: Result, side: str) -> Integers:
+    """Position of every id among the "items" or "annotators" of a fit, -1 where absent.
+
+    A few names among very many are looked up one by one, in an index that is made once and kept beside the fit: a prediction
+    for some items then costs no pass over all of them.
+    """
+    vocabulary: Array = getattr(result.votes, side)
+    names = ids.tolist()
+    if vocabulary.dtype != object or len(names) * _FEW > len(vocabulary) or not all(isinstance(one, str) for one in names):
+        return positions(ids, vocabulary)
+    kept = vars(result).setdefault(f"index of {side}", {})
+    if not kept:
+        # Of repeated ids the first counts.
+        kept.update((name, n) for n, name in reversed(list(enumerate(vocabulary.tolist()))))
+    return np.array([kept.get(one, -1) for one in names], np.int64)
 
 
 def carried_posterior(earlier: Result, votes: Annotations) -> Floats:

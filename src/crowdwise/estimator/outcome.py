@@ -315,10 +315,14 @@ class Result(LabelOutcome):
     confidence_source: str = "model"
 
     @cached_property
+    def reliability(self) -> Floats:
+        """How often annotators are right by the votes that met on an item, and last anybody else: see `reliability_of`."""
+        return reliability_of(in_company(self.votes, self.model_posterior), self.history)
+
+    @cached_property
     def untested(self) -> bool:
         """Whether nothing says how often anybody is right: no votes met on an item, and no label or earlier answer is known."""
-        reliability = reliability_of(in_company(self.votes, self.model_posterior), self.history)
-        return self.confidence_source == "experience" and untested(reliability)
+        return self.confidence_source == "experience" and untested(self.reliability)
 
     @classmethod
     def of_fit(cls, *, votes: Annotations, posterior: Floats, reliability: Floats | None = None, **fields: Any) -> Result:

@@ -1,0 +1,372 @@
+"""What `crowdwise serve` takes: deliveries in any order, kills under load, five hundred votes a second, memory under traffic.
+
+    python -m benchmarks run serve_load                 # what has no record yet, written to its page
+    python -m benchmarks run serve_load --parts load    # one part
+
+A server of its own on 127.0.0.1, with the settings that a campaign has by default but for the rate of one token, and its votes
+in SQLite on the disk of this machine. Requests are sent when their time has come, whether or not earlier ones are answered, and
+take from that time to the end of the answer; the program that sends them shares the cores with the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.declaration import Benchmark
+from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
+
+BENCHMARK = Benchmark(
+    "Does a live campaign keep every vote, and how fast does it answer?",
+    sections=("serve load",),
+    packages=("fastapi", "uvicorn", "sqlalchemy"),
+    measures=("serve",),
+    renders=("",),
+    no_quick="starts and kills servers, which takes seconds each",
+)
+
+SECTION, PARTS = "serve load", ("deliveries", "kills", "load", "memory")
+DELIVERIES, KILLS = 10_000, 100
+ITEMS, ANNOTATORS, EARLIER = 100_000, 1_000, 300_000
+# Votes and questions a second.
+PER_SECOND, QUESTIONS, SECONDS = 500, 100, 120
+MEMORY_PER_SECOND, MEMORY_QUESTIONS, MEMORY_SECONDS = 100, 50, 300
+CAMPAIGN = '[campaign]\nclasses = ["cat", "dog"]\nnew_items = true\n[server]\nrate = 100000.0\n'
+
+
+class Server:
+    """A served campaign in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        from crowdwise.serve import Client
+
+        self.folder = folder
+        (folder / "campaign.toml").write_text(CAMPAIGN)
+        line = [sys.executable, "-m", "crowdwise", "serve", "campaign.toml"]
+        done = subprocess.run(
+            [*line, "--token", "lead", "--role", "lead"], cwd=folder, capture_output=True, text=True, check=True
+        )
+        self.token, self._line = done.stdout.strip(), line
+        self.port = 0
+        self.process = self._start()
+        self.client = Client(f"http://127.0.0.1:{self.port}", self.token, timeout=600)
+
+    def _start(self) -> subprocess.Popen[str]:
+        log = (self.folder / "log").open("a")
+        process = subprocess.Popen([*self._line, "--port", str(self.port)], cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", first).group(1))  # type: ignore[union-attr]
+        threading.Thread(target=lambda: log.write(process.stderr.read()), daemon=True).start()  # type: ignore[union-attr]
+        return process
+
+    def kill(self) -> None:
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def restart(self) -> None:
+        self.process = self._start()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+
+    def megabytes(self) -> float:
+        """Of the server itself, without the process of fits."""
+        import psutil
+
+        return psutil.Process(self.process.pid).memory_info().rss / 1e6
+
+    def processor_seconds(self) -> float:
+        import psutil
+
+        used = psutil.Process(self.process.pid).cpu_times()
+        return used.user + used.system
+
+    def settle(self, votes: int) -> None:
+        """Wait until the first fit has all of so many votes."""
+        while not (found := self.client.progress())["expected_accuracy"] or found["votes"] < votes:
+            time.sleep(0.5)
+
+
+def histories(n: int, seed: int) -> list[dict[str, Any]]:
+    """Deliveries about votes, each given, perhaps changed and perhaps deleted, with times of the source."""
+    rng, made, number = random.Random(seed), [], 0
+    while len(made) < n:
+        number += 1
+        about = {"item": f"i{rng.randrange(n // 10)}", "annotator": f"a{rng.randrange(50)}", "ref": str(number)}
+        for step in range(rng.randint(1, 4)):
+            gone = step > 0 and rng.random() < 0.2
+            more = {"action": "delete"} if gone else {"label": rng.choice(["cat", "dog"])}
+            made.append({**about, **more, "key": f"{number}-{step}", "at": 1e9 + rng.randrange(1000)})
+    return made[:n]
+
+
+def newest(made: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Of each vote the delivery with the latest time and, of equals, the last key."""
+    state: dict[str, dict[str, Any]] = {}
+    for one in made:
+        if one["ref"] not in state or (one["at"], one["key"]) > (state[one["ref"]]["at"], state[one["ref"]]["key"]):
+            state[one["ref"]] = one
+    return state
+
+
+def kept(folder: Path) -> dict[str, tuple[Any, ...]]:
+    """What the database holds of every vote."""
+    import sqlite3
+
+    with sqlite3.connect(folder / "campaign.db") as connection:
+        rows = connection.execute("SELECT ref, action, label FROM votes").fetchall()
+    return {ref.removeprefix("ref:"): (action, label) for ref, action, label in rows}
+
+
+def wanted(made: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    return {ref: (one.get("action", "label"), one.get("label")) for ref, one in newest(made).items()}
+
+
+def deliveries() -> dict[str, Any]:
+    """Each delivery one to three times, in random order, from four senders at once."""
+    made, rng = histories(DELIVERIES, 0), random.Random(1)
+    sent = [one for one in made for _ in range(rng.randint(1, 3))]
+    rng.shuffle(sent)
+    with tempfile.TemporaryDirectory() as name:
+        server, outcomes = Server(Path(name)), []
+        start = time.perf_counter()
+
+        def send(part: list[dict[str, Any]]) -> None:
+            for one in part:
+                outcomes.append(server.client.call("POST", "/votes", one)["outcome"])
+
+        senders = [threading.Thread(target=send, args=(sent[k::4],)) for k in range(4)]
+        for one in senders:
+            one.start()
+        for one in senders:
+            one.join()
+        seconds = time.perf_counter() - start
+        server.stop()
+        found = kept(Path(name))
+    wrong = sum(found.get(ref) != state for ref, state in wanted(made).items()) + len(found.keys() - wanted(made).keys())
+    counts = {kind: outcomes.count(kind) for kind in ("taken", "older", "repeated")}
+    return {"deliveries": len(made), "sent": len(sent), "votes": len(found), "wrong": wrong, "seconds": seconds, **counts}
+
+
+def kills() -> dict[str, Any]:
+    """Kill the server under load again and again; what was not acknowledged is sent again."""
+    made, rng = histories(20 * KILLS, 2), random.Random(3)
+    waiting, lock, acknowledged = list(reversed(made)), threading.Lock(), []
+    over = threading.Event()
+    with tempfile.TemporaryDirectory() as name:
+        server = Server(Path(name))
+
+        def send() -> None:
+            while not over.is_set():
+                with lock:
+                    one = waiting.pop() if waiting else None
+                if one is None:
+                    # All are sent: so that the load goes on, some are sent again.
+                    one = rng.choice(made)
+                while not over.is_set():
+                    try:
+                        server.client.call("POST", "/votes", one)
+                        acknowledged.append(one["key"])
+                        break
+                    except Exception:  # the server is away
+                        time.sleep(0.02)
+
+        senders = [threading.Thread(target=send) for _ in range(4)]
+        for one in senders:
+            one.start()
+        lost = done = 0
+        for _ in range(KILLS):
+            before = len(acknowledged)
+            while len(acknowledged) < before + 10:
+                time.sleep(0.01)
+            time.sleep(rng.random() * 0.3)
+            server.kill()
+            done += 1
+            here = set(_keys(Path(name)))
+            lost += sum(key not in here for key in acknowledged)
+            server.restart()
+        while waiting:
+            time.sleep(0.05)
+        time.sleep(1)
+        over.set()
+        for one in senders:
+            one.join()
+        server.stop()
+        found, keys = kept(Path(name)), _keys(Path(name))
+    wrong = sum(found.get(ref) != state for ref, state in wanted(made).items())
+    return {"kills": done, "acknowledged": len(acknowledged), "lost": lost, "twice": len(keys) - len(set(keys)), "wrong": wrong}
+
+
+def _keys(folder: Path) -> list[str]:
+    import sqlite3
+
+    with sqlite3.connect(folder / "campaign.db") as connection:
+        return [row[0] for row in connection.execute("SELECT key FROM deliveries")]
+
+
+class Line:
+    """A connection that is kept open."""
+
+    def __init__(self, server: Server) -> None:
+        self._server, self._head = server, f"host: 127.0.0.1\r\nauthorization: Bearer {server.token}\r\n"
+        self._reader: Any = None
+
+    async def call(self, method: str, path: str, body: Any = None) -> Any:
+        if self._reader is None:
+            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._server.port)
+        raw = b"" if body is None else json.dumps(body).encode()
+        kind = f"content-type: application/json\r\ncontent-length: {len(raw)}\r\n" if raw else ""
+        self._writer.write(f"{method} {path} HTTP/1.1\r\n{self._head}{kind}\r\n".encode() + raw)
+        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
+        answer = await self._reader.readexactly(int(re.search(r"content-length: (\d+)", head).group(1)))  # type: ignore[union-attr]
+        if " 200 " not in head.partition("\r\n")[0]:
+            raise RuntimeError(f"{method} {path}: {head[:80]} {answer[:200]!r}")
+        return json.loads(answer)
+
+
+async def traffic(server: Server, per_second: int, questions: int, seconds: float) -> dict[str, list[float]]:
+    """So many votes and questions a second: annotator after annotator; who was asked something answers that."""
+    taken: dict[str, list[float]] = {"next": [], "votes": []}
+    lines: asyncio.Queue[Line] = asyncio.Queue()
+    for _ in range(64):
+        lines.put_nowait(Line(server))
+    rng, items, running = random.Random(0), {}, set()
+    begin = time.perf_counter() + 0.5
+
+    async def send(kind: str, due: float, who: str) -> None:
+        line = await lines.get()
+        if kind == "next":
+            found = await line.call("GET", f"/next?annotator={who}")
+            items[who] = found["item"]
+        elif items.get(who) is not None:
+            await line.call("POST", "/votes", {"item": items.pop(who), "annotator": who, "label": rng.choice(["cat", "dog"])})
+        else:
+            item = f"i{rng.randrange(ITEMS)}"
+            await line.call("POST", "/votes", {"item": item, "annotator": who, "label": rng.choice(["cat", "dog"])})
+        taken[kind].append(time.perf_counter() - due)
+        lines.put_nowait(line)
+
+    for n in range(int(per_second * seconds)):
+        due = begin + n / per_second
+        await asyncio.sleep(max(due - time.perf_counter(), 0))
+        kinds = ["votes", "next"] if n * questions // per_second < (n + 1) * questions // per_second else ["votes"]
+        for kind in kinds:
+            # Who votes now was asked half a round ago, if at all.
+            who = n % ANNOTATORS if kind == "next" else (n + ANNOTATORS // 2) % ANNOTATORS
+            task = asyncio.create_task(send(kind, due, f"a{who}"))
+            running.add(task)
+            task.add_done_callback(running.discard)
+    await asyncio.gather(*running)
+    return taken
+
+
+def filled(folder: Path) -> Server:
+    """A campaign with votes on most of its items, and their first fit."""
+    server, rng = Server(folder), random.Random(0)
+    for start in range(0, ITEMS, 10_000):
+        server.client.add_items([f"i{n}" for n in range(start, start + 10_000)])
+    right = [rng.choice(["cat", "dog"]) for _ in range(ITEMS)]
+    pairs = {(rng.randrange(ITEMS), rng.randrange(ANNOTATORS)) for _ in range(EARLIER)}
+    other = {"cat": "dog", "dog": "cat"}
+    rows = [f"i{n},a{a},{right[n] if rng.random() < 0.8 else other[right[n]]}" for n, a in sorted(pairs)]
+    server.client.upload("\n".join(["item,annotator,label", *rows]).encode())
+    server.settle(len(rows))
+    return server
+
+
+def load() -> dict[str, Any]:
+    """Questions and answers for two minutes."""
+    with tempfile.TemporaryDirectory() as name:
+        server = filled(Path(name))
+        asyncio.run(traffic(server, 100, 100, 10))
+        before, used, start = server.client.progress()["votes"], server.processor_seconds(), time.perf_counter()
+        taken = asyncio.run(traffic(server, PER_SECOND, QUESTIONS, SECONDS))
+        seconds, used = time.perf_counter() - start, server.processor_seconds() - used
+        time.sleep(3)
+        after, megabytes = server.client.progress()["votes"], server.megabytes()
+        server.stop()
+    facts = {f"{kind} p{p:g}": _percentile(taken[kind], p) for kind in taken for p in (50, 99, 99.9)}
+    facts |= {f"{kind} highest": max(taken[kind]) for kind in taken}
+    sent = {f"{kind} sent": len(found) for kind, found in taken.items()}
+    return {**facts, **sent, "new votes": after - before, "seconds": seconds, "processor": used, "megabytes": megabytes}
+
+
+def memory() -> list[tuple[float, float, int]]:
+    """Minutes, megabytes and votes, while traffic goes on."""
+    with tempfile.TemporaryDirectory() as name:
+        server, found, begin = filled(Path(name)), [], time.perf_counter()
+        for _ in range(MEMORY_SECONDS // 30):
+            asyncio.run(traffic(server, MEMORY_PER_SECOND, MEMORY_QUESTIONS, 30))
+            server.client.labels()
+            found.append(((time.perf_counter() - begin) / 60, server.megabytes(), server.client.progress()["votes"]))
+            print(found[-1], flush=True)
+        server.stop()
+    return found
+
+
+def _percentile(values: list[float], percent: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * percent / 100), len(ordered) - 1)]
+
+
+def render(records: Records, found: dict[str, Any]) -> str:
+    """The block of the page."""
+    rows: list[list[str]] = []
+    d, k = found["deliveries"], found["kills"]
+    rows.append(
+        ["deliveries duplicated, reordered and late", f"{d['deliveries']:,} sent as {d['sent']:,}; {d['wrong']} votes wrong"]
+    )
+    lost = f"{k['lost']} of {k['acknowledged']:,} acknowledged votes lost, {k['twice']} doubled, {k['wrong']} wrong"
+    rows.append([f"{k['kills']} kills under load", lost])
+    of, m = found["load"], found["memory"]
+    for kind, name in (("votes", "POST /votes"), ("next", "GET /next")):
+        times = ", ".join(f"{words} {1000 * of[f'{kind} {key}']:.0f} ms" for key, words in LATENCIES.items())
+        rows.append([f"{name}, {of[f'{kind} sent'] / of['seconds']:.0f} a second for {of['seconds']:.0f} s", times])
+    rows.append(
+        [
+            "processor time of the server then",
+            f"{100 * of['processor'] / of['seconds']:.0f}% of one core, {of['megabytes']:.0f} MB",
+        ]
+    )
+    half = len(m) // 2
+    words = f"{m[half][1]:.0f} MB after {m[half][0]:.0f} minutes, {m[-1][1]:.0f} MB after {m[-1][0]:.0f}"
+    rows.append([f"{MEMORY_PER_SECOND} votes and {MEMORY_QUESTIONS} questions a second", words])
+    about = f"{ITEMS:,} items, {ANNOTATORS:,} annotators and {EARLIER:,} earlier votes drawn for the last four lines."
+    command = "python -m benchmarks run serve_load"
+    return f"{provenance(command, records)}\n\n{about}\n\n{table(['what', 'found'], rows)}"
+
+
+LATENCIES = {"p50": "half within", "p99": "99% within", "p99.9": "99.9% within", "highest": "all within"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--dry-run", action="store_true", help="measure and print, record nothing")
+    given = parser.parse_args()
+    measure = {"deliveries": deliveries, "kills": kills, "load": load, "memory": memory}
+    records, found = Records("serve_load"), {}
+    for part in given.parts.split(","):
+        found[part] = measure[part]() if given.dry_run else records.once(part, measure[part])
+        print(part, json.dumps(found[part]), flush=True)
+    if not given.dry_run and set(found) == set(PARTS):
+        put(SECTION, render(records, found))
+
+
+if __name__ == "__main__":
+    main()
