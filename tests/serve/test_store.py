@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -185,6 +186,7 @@ def test_a_store_that_cannot_be_is_refused(url: str, words: str) -> None:
 # Takes votes as fast as it can, and says of each when it was acknowledged.
 WRITER = """
 import sys
+import threading
 from crowdwise.serve.store import Store
 from crowdwise.serve.votes import Delivery
 store, first = Store(sys.argv[1]), int(sys.argv[2])
@@ -224,3 +226,31 @@ def test_what_was_acknowledged_survives_sigkill(tmp_path: Path) -> None:
         assert set(store.take(again).result()) == {"repeated"}
     finally:
         store.close()
+
+
+def test_rows_of_a_transaction_that_failed_are_written_again(tmp_path: Path) -> None:
+    """Jobs share a transaction: what one of them saw of another's items is gone when a third one fails."""
+    one = Store(f"sqlite:///{tmp_path}/votes.db")
+    try:
+        begun, go = threading.Event(), threading.Event()
+
+        def hold(connection: sa.Connection) -> None:
+            begun.set()
+            assert go.wait(30)
+
+        def fail(connection: sa.Connection) -> None:
+            raise ValueError("no")
+
+        first = one.submit(hold)
+        assert begun.wait(30)
+        # These wait together, and are put into one transaction.
+        jobs = [one.submit(lambda connection: one.add_items(connection, [("x", None)])) for _ in range(2)]
+        failed = one.submit(fail)
+        go.set()
+        first.result(30)
+        assert [job.result(30) for job in jobs] == [1, 0]
+        with pytest.raises(ValueError, match="no"):
+            failed.result(30)
+        assert [row.item for row in one.rows(sa.select(schema.items))] == ["x"]
+    finally:
+        one.close()

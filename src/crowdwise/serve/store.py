@@ -64,7 +64,8 @@ class Store:
             _WAITING
         )
         self.committed = threading.Event()
-        self._known: dict[str, set[str]] = {"items": set(), "annotators": set()}
+        self._known: dict[str, set[str]] = {}
+        self._forget()
         counted = sa.select(votes.c.annotator, sa.func.count()).where(votes.c.action == "label").group_by(votes.c.annotator)
         # Votes that count by annotator.
         self.given: Counter[str] = Counter({row[0]: row[1] for row in self.rows(counted)})
@@ -124,13 +125,19 @@ class Store:
             except Exception:
                 # One job may be to blame: each gets a transaction of its own.
                 for job in together:
+                    self._forget()
                     try:
                         self._commit([job])
                     except Exception as problem:
                         job[1].set_exception(problem)
+                self._forget()
             self.committed.set()
             if last:
                 return
+
+    def _forget(self) -> None:
+        """What a transaction saw of another job's rows was not there, if it was not committed."""
+        self._known = {"items": set(), "annotators": set()}
 
     def _commit(self, jobs: list[tuple[Any, Future[Any]]]) -> None:
         votes_in = [job for job, _ in jobs if isinstance(job, list)]
