@@ -156,13 +156,12 @@ class Answers(ReadOnly, ABC):
         # What is known is looked up among the wanted, for a bootstrap sample of items repeats ids.
         codes = codes_of(tidy(series_of(vocabulary)), wanted)
         found = np.flatnonzero(codes >= 0)
-        met = np.zeros(len(wanted), bool)
-        met[codes[found]] = True
+        met = np.bincount(codes[found], minlength=len(wanted)) > 0
         if not met.all():
             unknown = str(wanted[int(met.argmin())])
-            hint = did_you_mean(unknown, [str(v) for v in vocabulary[:10000]])
-            example = f"; {what}s are called, for example, {str(vocabulary[0])!r}" if len(vocabulary) and not hint else ""
-            raise InputError(f"no {what} {unknown!r} in these votes{hint or example}")
+            example = f"; {what}s are called, for example, {str(vocabulary[0])!r}" if len(vocabulary) else ""
+            hint = did_you_mean(unknown, [str(v) for v in vocabulary[:10000]]) or example
+            raise InputError(f"no {what} {unknown!r} in these votes{hint}")
         return found
 
     def select(self, *, items: Iterable[Any] | None = None, annotators: Iterable[Any] | None = None) -> Self:

@@ -204,7 +204,7 @@ def codes_of(series: pl.Series, vocabulary: pl.Series) -> NDArray[np.int32]:
     if series.dtype == pl.String:
         heads, run = first_of_runs(series)
         if run is not None:
-            return codes_of(heads, vocabulary)[run]
+            return np.asarray(codes_of(heads, vocabulary)[run])
         codes = series.cast(pl.Enum(vocabulary), strict=False).to_physical().cast(pl.Int32)
         return (codes.fill_null(-1) if codes.null_count() else codes).to_numpy()
     lookup = pl.DataFrame({"id": vocabulary, "code": np.arange(len(vocabulary), dtype=np.int32)})
