@@ -60,7 +60,10 @@ def test_the_template_shows_the_defaults(tmp_path: Path) -> None:
         (CAMPAIGN + "[server]\nport = 99999\n", "port must be at least 0 and at most 65535"),
         (CAMPAIGN + "[target]\naccuracy = nan\n", "accuracy must be a number"),
         (CAMPAIGN + '[target]\nstop = "soon"\n', "stop must be one of certified, expected, never"),
-        (CAMPAIGN + '[questions]\npolicy = "best"\n', r"\[questions\]: policy must be warm-information"),
+        (
+            CAMPAIGN + '[questions]\npolicy = "best"\n',
+            r"\[questions\]: there is no policy 'best' \(policies are warm-information",
+        ),
         (CAMPAIGN + '[questions]\npolicy = "dalc"\n', "reads features"),
         (CAMPAIGN + "[questions]\nleast = 3\nmost = 2\n", r"most \(2\) is below least \(3\)"),
         (CAMPAIGN + '[inference]\nmethod = "raykar"\n', r"\[inference\]"),
