@@ -135,7 +135,7 @@ def bound_table(rises: dict[tuple[str, int], list[float]]) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--repeats", type=int, default=2)
+    options.add_argument("--repeats", type=int, default=4)
     repeats = options.parse_args().repeats
     scores, rises = measured(repeats)
     parts = [
