@@ -135,11 +135,13 @@ PUBLIC = [
     "register",
     "report",
     "scale",
+    "serve",
     "simulate",
     "trust",
 ]
 ROOMS = {
-    "campaign", "data", "engines", "errors", "estimator", "io", "kernels", "methods", "parts", "report", "scale", "trust",
+    "campaign", "data", "engines", "errors", "estimator", "io", "kernels", "methods", "parts", "report", "scale", "serve",
+    "trust",
 }  # fmt: skip
 STUB = Path(crowdwise.__file__).with_suffix(".pyi")
 
