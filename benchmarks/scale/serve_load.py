@@ -38,8 +38,8 @@ BENCHMARK = Benchmark(
     no_quick="starts and kills servers, which takes seconds each",
 )
 
-SECTION, PARTS = "serve load", ("deliveries", "kills", "load", "memory")
-DELIVERIES, KILLS = 10_000, 100
+SECTION, PARTS = "serve load", ("deliveries", "kills", "hostile", "load", "memory")
+DELIVERIES, KILLS, HOSTILE = 10_000, 100, 1_000
 ITEMS, ANNOTATORS, EARLIER = 100_000, 1_000, 300_000
 # Votes and questions a second.
 PER_SECOND, QUESTIONS, SECONDS = 500, 100, 120
@@ -219,6 +219,56 @@ def _keys(folder: Path) -> list[str]:
         return [row[0] for row in connection.execute("SELECT key FROM deliveries")]
 
 
+def hostile() -> dict[str, Any]:
+    """Requests that nobody should send: without a token, too large, damaged, to places that are none."""
+    rng, statuses = random.Random(4), []
+    with tempfile.TemporaryDirectory() as name:
+        server = Server(Path(name))
+        good = json.dumps({"item": "i", "annotator": "a", "label": "cat"}).encode()
+        for _ in range(HOSTILE):
+            method, path = rng.choice(["POST", "PUT", "DELETE", "GET", "BREW"]), rng.choice(PLACES)
+            token = rng.choice(["", "x" * 43, server.token if method == "POST" else ""])
+            if token == server.token and (method, path) == ("POST", "/votes"):
+                # With a valid token only what is malformed.
+                body = rng.choice(
+                    [good[: rng.randrange(len(good) - 1)], b"[" * 9_000, b"x" * 1_200_000, b'{"item": "\\ud800"}']
+                )
+            else:
+                body = rng.choice([b"", good, bytes(rng.randrange(256) for _ in range(200))])
+            head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\n"
+            head += f"content-length: {len(body)}\r\n"
+            raw = bytearray(head.encode() + b"\r\n" + body)
+            if token != server.token:
+                for _ in range(rng.choice([0, 0, 0, 1, 3])):
+                    raw[rng.randrange(len(raw))] = rng.randrange(256)
+            statuses.append(_status(server, bytes(raw)))
+        server.stop()
+        written = len(_keys(Path(name))) + len(kept(Path(name)))
+    return {
+        "requests": len(statuses),
+        "4xx": sum(400 <= s < 500 for s in statuses),
+        "5xx": sum(s >= 500 for s in statuses),
+        "closed": statuses.count(0),
+        "written": written,
+    }
+
+
+def _status(server: Server, raw: bytes) -> int:
+    """The status of the answer; 0 where there is none in half a second, as of requests that promise more than they bring."""
+    import contextlib
+    import socket
+
+    found = b""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=0.5) as line:
+        line.sendall(raw)
+        found = line.recv(65536)
+    return int(found.split()[1]) if found else 0
+
+
+PLACES = ["/votes", "/upload?name=../x.csv", "/items", "/annotators", "/audit", "/checks", "/../../etc/passwd"]
+PLACES += ["/%2e%2e/campaign.db", "/signin", "//votes", "/" + "a" * 3_000, "/release", "/next?annotator=%00"]
+
+
 class Line:
     """A connection that is kept open."""
 
@@ -333,6 +383,10 @@ def render(records: Records, found: dict[str, Any]) -> str:
     )
     lost = f"{k['lost']} of {k['acknowledged']:,} acknowledged votes lost, {k['twice']} doubled, {k['wrong']} wrong"
     rows.append([f"{k['kills']} kills under load", lost])
+    h = found["hostile"]
+    refused = f"{h['4xx']:,} refused with 4xx, {h['closed']} without an end or an answer"
+    words = f"{h['5xx']} answered with 5xx, {h['written']} rows written; {refused}"
+    rows.append([f"{h['requests']:,} hostile requests", words])
     of, m = found["load"], found["memory"]
     for kind, name in (("votes", "POST /votes"), ("next", "GET /next")):
         times = ", ".join(f"{words} {1000 * of[f'{kind} {key}']:.0f} ms" for key, words in LATENCIES.items())
@@ -359,7 +413,7 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--dry-run", action="store_true", help="measure and print, record nothing")
     given = parser.parse_args()
-    measure = {"deliveries": deliveries, "kills": kills, "load": load, "memory": memory}
+    measure = {"deliveries": deliveries, "kills": kills, "hostile": hostile, "load": load, "memory": memory}
     records, found = Records("serve_load"), {}
     for part in given.parts.split(","):
         found[part] = measure[part]() if given.dry_run else records.once(part, measure[part])

@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import sqlalchemy as sa
-from tests.serve.serving import Served, serving, settings_in
+
+if TYPE_CHECKING:
+    from tests.serve.serving import Served
 
 _NUMBER = count()
 _BINARIES = [*Path("/usr/lib/postgresql").glob("*/bin"), *(Path(p) for p in os.environ.get("PATH", "").split(":") if p)]
@@ -24,6 +25,9 @@ _BINARIES = [*Path("/usr/lib/postgresql").glob("*/bin"), *(Path(p) for p in os.e
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    # Here, so that without the extra each file says itself what it lacks.
+    from tests.serve.serving import serving, settings_in
+
     with serving(settings_in(tmp_path_factory.mktemp("campaign"))) as one:
         yield one
 
@@ -31,6 +35,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def postgresql(postgresql_server: str) -> str:
     """The URL of an empty database."""
+    import sqlalchemy as sa
+
     name = f"campaign{next(_NUMBER)}"
     engine = sa.create_engine(postgresql_server, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
