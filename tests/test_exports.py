@@ -140,13 +140,8 @@ PUBLIC = [
     "trust",
 ]
 ROOMS = {
-<<<<<<< HEAD
     "campaign", "data", "engines", "errors", "estimator", "io", "kernels", "methods", "parts", "report", "scale",
     "serve", "trust",
-=======
-    "campaign", "data", "engines", "errors", "estimator", "io", "kernels", "methods", "parts", "report", "scale", "serve",
-    "trust",
->>>>>>> wt-serve
 }  # fmt: skip
 STUB = Path(crowdwise.__file__).with_suffix(".pyi")
 
