@@ -233,3 +233,13 @@ def test_a_campaign_in_postgresql(tmp_path: Path, postgresql: str) -> None:
         served.settle()
         assert {row["item"] for row in client.labels()} >= {one["item"] for one in given}
         served.wait_for(lambda: client.next("w1")["item"])
+
+
+def test_what_is_wrong_with_a_vote_is_named(served: Served) -> None:
+    client = Client(served.url, served.lead)
+    with pytest.raises(InputError, match="lable"):
+        client.call("POST", "/votes", {"item": "x", "lable": "cat", "annotator": "bert"})
+    with pytest.raises(InputError, match=r"0\.lable"):
+        client.call("POST", "/votes", [{"item": "x", "lable": "cat", "annotator": "bert"}])
+    with pytest.raises(InputError, match="takes the bytes of a table"):
+        client.upload("votes.csv")  # type: ignore[arg-type]

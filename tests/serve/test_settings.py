@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,11 +37,18 @@ def test_the_template_shows_the_defaults(tmp_path: Path) -> None:
         "# stop",
         "# method",
     )
-    keys += ("# refit", "# host =", "# port", "# max_", "# rate", "# timeout", "# store")
+    keys += ("# refit", "# host =", "# port", "# max_", "# rate", "# timeout")
     lines = [line.removeprefix("# ") for line in TEMPLATE.splitlines() if line.startswith(("classes", *keys))]
-    (tmp_path / "shown.toml").write_text("\n".join(lines))
-    (tmp_path / "plain.toml").write_text(CAMPAIGN)
-    assert read_settings(tmp_path / "shown.toml") == read_settings(tmp_path / "plain.toml")
+    (tmp_path / "shown").mkdir()
+    (tmp_path / "shown" / "a.toml").write_text("\n".join(lines))
+    (tmp_path / "a.toml").write_text(CAMPAIGN)
+    assert replace(read_settings(tmp_path / "shown" / "a.toml"), folder=tmp_path) == read_settings(tmp_path / "a.toml")
+
+
+def test_two_campaigns_of_one_folder_have_a_database_each(tmp_path: Path) -> None:
+    for name in ("pets", "fruit"):
+        (tmp_path / f"{name}.toml").write_text(CAMPAIGN)
+        assert read_settings(tmp_path / f"{name}.toml").url == f"sqlite:///{tmp_path.absolute()}/{name}.db"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,9 @@ class Client:
         return str(self.call("POST", "/annotators", {"annotator": name, **more})["token"])
 
     def upload(self, table: bytes, name: str = "votes.csv") -> dict[str, Any]:
-        """Send a table of votes."""
+        """Send a table of votes: its bytes, as `Path("votes.csv").read_bytes()` has them."""
+        if not isinstance(table, bytes):
+            raise InputError("upload takes the bytes of a table: upload(Path('votes.csv').read_bytes())")
         return dict(self.call("POST", f"/upload?{urlencode({'name': name})}", table))
 
     def call(self, method: str, path: str, body: Any = None) -> Any:

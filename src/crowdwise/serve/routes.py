@@ -91,10 +91,14 @@ def _json(content: Any) -> Response:
 async def post_votes(request: Request) -> Response:
     """Take in one vote or a list of votes, all or none; when this answers they are on the disk."""
     caller, service = await _who(request), service_of(request)
+    body = await request.body()
     try:
-        given = _VOTES.validate_json(await request.body())
+        given = _VOTES.validate_json(body)
     except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False, include_context=False)[-1]
+        errors = problem.errors(include_url=False, include_input=False, include_context=False)
+        # What is wrong with the kind that was meant, not why it is not the other one.
+        meant = "list[Vote]" if body.lstrip().startswith(b"[") else "Vote"
+        first = next((one for one in errors if one["loc"] and one["loc"][0] == meant), errors[-1])
         where = ".".join(str(part) for part in first["loc"] if part not in ("Vote", "list[Vote]"))
         raise InputError(f"{where}: {first['msg']}" if where else first["msg"]) from problem
     several = given if isinstance(given, list) else [given]

@@ -27,7 +27,7 @@ class _Campaign:
     name: str = "campaign"
     classes: tuple[str, ...]
     items: str | None = None
-    store: str = "campaign.db"
+    store: str | None = None
     new_items: bool = False
     drop: str | None = None
 
@@ -89,11 +89,12 @@ class Settings:
     server: _Server = field(default_factory=_Server)
     annotators: tuple[AnnotatorEntry, ...] = ()
     folder: Path = Path()
+    stem: str = "campaign"
 
     @property
     def url(self) -> str:
         """Where votes are kept, as SQLAlchemy takes it."""
-        store = self.campaign.store
+        store = self.campaign.store or f"{self.stem}.db"
         return store if "://" in store else f"sqlite:///{(self.folder / store).absolute()}"
 
     def place(self, path: str) -> Path:
@@ -137,7 +138,7 @@ def read_settings(path: Path) -> Settings:
     if not isinstance(entries, list):
         raise SettingError(f"{path}: annotators are listed one by one, each below a line [[annotators]]")
     people = tuple(_section(path, f"[[annotators]] number {n}", entry, AnnotatorEntry) for n, entry in enumerate(entries, 1))
-    settings = Settings(**parts, annotators=people, folder=path.parent)
+    settings = Settings(**parts, annotators=people, folder=path.parent, stem=path.stem)
     _check(path, settings)
     return settings
 
@@ -228,19 +229,20 @@ def _like(name: str, known: Any) -> str:
 
 TEMPLATE = """\
 # A live campaign of crowdwise. Start it with:  crowdwise serve campaign.toml
-# Lines with a # are comments; keys that are commented out show their default.
+# Lines with a # are comments. Keys that are commented out show their default, or an example where it says so.
 
 [campaign]
 name = "campaign"
 # All labels that may be given. An answer with any other label is refused.
 classes = ["cat", "dog"]
 # The items: a table with the column "item"; its other columns (text, links, pictures) are shown with the questions.
+# For example:
 # items = "items.csv"
 # Whether votes on items that are not listed are taken in.
 new_items = true
-# Where votes are kept: a file beside this one, or a database such as "postgresql+psycopg://user@host/name".
-# store = "campaign.db"
-# A folder: tables of votes that are put there are read, and moved to its folder "taken".
+# Where votes are kept: by default in a file beside this one and of its name, as campaign.db; or, for example,
+# store = "postgresql+psycopg://user@host/name"
+# A folder: tables of votes that are put there are read, and moved to its folder "taken". For example:
 # drop = "inbox"
 
 [questions]
@@ -248,7 +250,7 @@ new_items = true
 # policy = "warm-information"
 # How many annotators may have an item open at a time.
 # per_item = 1
-# Items with fewer votes than "least" come first; with "most" votes an item is closed.
+# Items with fewer votes than "least" come first; with "most" votes (for example 7; by default any number) an item is closed.
 # least = 1
 # most = 7
 # Share of the questions asked at random, which keeps estimates honest.
@@ -263,7 +265,7 @@ new_items = true
 # probability = 0.95
 # What ends the campaign: "certified" by checked labels, "expected" by experience with other crowds, or "never".
 # stop = "certified"
-# What all answers may cost together.
+# What all answers may cost together; by default anything. For example:
 # budget = 5000.0
 
 [inference]

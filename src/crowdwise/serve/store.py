@@ -263,7 +263,7 @@ class Store:
 
     def _hold(self) -> Any:
         """Be the one process that serves this campaign; the system lets go of it when the process dies."""
-        words = "is being served by another process; stop that one, or use its routes"
+        words = "is being served by another process; stop that one first, or use its routes (POST /annotators makes tokens)"
         name = self.engine.url.render_as_string()
         if self.engine.dialect.name == "sqlite":
             database = self.engine.url.database
