@@ -300,7 +300,7 @@ def profile(one: Ours, epochs: int) -> dict[str, float]:
     """Milliseconds of an epoch by part, in the order of a step."""
     head, process, trainer = one.trainer.head, one.process, one.trainer
     places = {
-        "rows of the batch, standardised": [(trainer, "_logits")],
+        "rows of the batch, standardised": [(trainer, "_forward")],
         "process: covariance, Cholesky factor, moments": [(process, "forward")],
         "likelihood: expected logarithms": [(process.likelihood, "expected_log")],
         "labels and Dirichlets": [(head, "_labelled")],
