@@ -21,6 +21,7 @@ import numpy as np
 from crowdwise.engines.loop import Fit, Progress, loop
 from crowdwise.engines.potts import PATIENCE, CoupledItems, stepped
 from crowdwise.engines.shards import TERMS, Round, Shard, ShardLost, Shards, Tally
+from crowdwise.io.stored import load_array
 from crowdwise.kernels.potts import Neighbours, alikeness, associated
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.priors.potts import PottsField
@@ -153,7 +154,7 @@ def _folder(shard: Shard) -> Path:
 
 def _prepare(shard: Shard) -> Tally:
     folder = _folder(shard)
-    ends = np.load(folder / EDGES)
+    ends = load_array(folder / EDGES)
     codes = ends[:, :2].astype(np.int64)
     graph = Neighbours.of(shard.votes.n_items, codes[:, 0], codes[:, 1], np.ascontiguousarray(ends[:, 2]))
     for name in _GRAPH:
@@ -173,7 +174,7 @@ def _sized(shard: Shard, before: Graphs) -> Graphs:
 
 def _items(shard: Shard, beliefs: bool) -> CoupledItems:
     folder = _folder(shard)
-    parts = {name: np.load(folder / f"graph-{name}.npy") for name in (*_GRAPH, *_COMPONENTS)}
+    parts = {name: load_array(folder / f"graph-{name}.npy") for name in (*_GRAPH, *_COMPONENTS)}
     graph = Neighbours(*(parts[name] for name in _GRAPH))
     # Found once, when the graph was made.
     graph.__dict__["components"] = tuple(parts[name] for name in _COMPONENTS)
@@ -182,7 +183,7 @@ def _items(shard: Shard, beliefs: bool) -> CoupledItems:
 
 def _state(shard: Shard, turn: int | str) -> tuple[Floats, Floats]:
     """Posterior and messages as a sweep left them, or the best ones."""
-    return np.load(_files(shard, turn)[0]), np.load(_files(shard, turn)[1])
+    return load_array(_files(shard, turn)[0]), load_array(_files(shard, turn)[1])
 
 
 def _keep(shard: Shard, turn: int | str, posterior: Floats, cavity: Floats) -> None:

@@ -15,6 +15,7 @@ from crowdwise.engines.potts_shards import FIELD
 from crowdwise.engines.shards import Shard, Shards, Tally
 from crowdwise.estimator.judgement import in_company, reliability_of
 from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts
+from crowdwise.io.stored import load_array
 from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
@@ -150,7 +151,7 @@ def write_part(
     if isinstance(fields["prior"], PottsField):
         assert shard.folder is not None
         # Of all items there is the mean; of these, what their neighbours say.
-        fields = {**fields, "prior": replace(fields["prior"], log_nk=np.load(Path(shard.folder) / FIELD))}
+        fields = {**fields, "prior": replace(fields["prior"], log_nk=load_array(Path(shard.folder) / FIELD))}
     # A view: a result makes its arrays read-only, and shards go on to change theirs.
     rest: dict[str, Any] = {"seed": None, "history": None, "trace": {}, "n_iter": 0, "converged": True}
     made = Result.of_fit(votes=votes, posterior=shard.posterior.view(), **fields, **rest)

@@ -16,6 +16,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import codes_of, sorted_votes, vocabulary_array
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
+from crowdwise.io.stored import load_array
 from crowdwise.scale.spilling import partition_folder
 from crowdwise.scale.store import shard_folder
 
@@ -89,7 +90,7 @@ def _collected(partition: int, folder: str, making: Making) -> dict[str, Any]:
     latest = -1
     for file in sorted(partition_folder(folder, partition).glob("*.arrow")):
         if (index := int(file.name[:5])) != latest:
-            maps = {role: np.load(map_file(folder, role, index)) for role in roles}
+            maps = {role: load_array(map_file(folder, role, index)) for role in roles}
             latest = index
         frame = pl.read_ipc(file)
         parts["item"].append(frame["item"])

@@ -12,6 +12,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.shards import MOVING, Shard
 from crowdwise.errors import InputError
+from crowdwise.io.stored import load_array, map_array
 from crowdwise.scale.store import Store, full_disk_named
 
 __all__ = ["FolderSource", "MemorySource", "Source", "cut", "folders_of", "stored_array"]
@@ -94,7 +95,7 @@ class FolderSource:
         posterior = np.zeros(shape) if in_memory else _mapped_posterior(folder / _POSTERIOR, shape)
         shard = Shard(votes, known, posterior, self.index, self.folder)
         if not in_memory and (folder / MOVING).exists():
-            shard.moving = np.load(folder / MOVING)
+            shard.moving = load_array(folder / MOVING)
         return shard
 
 
@@ -102,7 +103,7 @@ def stored_array(folder: Path, name: str, mmap_mode: Literal["r"] | None = None)
     """An array of a shard, read or mapped."""
     path = folder / f"{name}.npy"
     try:
-        return np.asarray(np.load(path, mmap_mode=mmap_mode))
+        return np.asarray(map_array(path, mmap_mode) if mmap_mode else load_array(path))
     except (FileNotFoundError, ValueError, EOFError) as problem:
         raise InputError(
             f"{path}: missing or damaged ({problem}); delete the work folder {folder.parent} to encode the votes again"
@@ -113,7 +114,7 @@ def _mapped_posterior(path: Path, shape: tuple[int, int]) -> np.ndarray:
     """The posterior in a file, as the last step left it; zeros where there is none of this shape."""
     if path.exists():
         try:
-            kept = np.lib.format.open_memmap(path, "r+")
+            kept = map_array(path, "r+")
         except (ValueError, EOFError):
             pass  # A run that was killed left a part of it; what is in there follows from the votes anyway.
         else:

@@ -16,11 +16,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import vocabulary_array
 from crowdwise.errors import InputError, SettingError
+from crowdwise.io.stored import load_array
 from crowdwise.io.writer import replacing
 from crowdwise.kernels.types import Array, Integers
 from crowdwise.scale.lock import LOCK
@@ -104,7 +104,7 @@ class Store:
     @property
     def votes_per_annotator(self) -> Integers:
         """Votes by each annotator, [A]."""
-        counts: Integers = np.load(self.folder / "votes_per_annotator.npy")
+        counts: Integers = load_array(self.folder / "votes_per_annotator.npy")
         return counts
 
     def shard_folder(self, index: int) -> Path:
