@@ -13,12 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import random
-import re
-import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -28,6 +23,7 @@ from typing import Any
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from benchmarks.records import Records
+from benchmarks.scale.serve_traffic import ANNOTATORS, ITEMS, Server, in_turn, lags, traffic
 
 BENCHMARK = Benchmark(
     "Does a live campaign keep every vote, and how fast does it answer?",
@@ -40,66 +36,10 @@ BENCHMARK = Benchmark(
 
 SECTION, PARTS = "serve load", ("deliveries", "kills", "hostile", "load", "memory")
 DELIVERIES, KILLS, HOSTILE = 10_000, 100, 1_000
-ITEMS, ANNOTATORS, EARLIER = 100_000, 1_000, 300_000
+EARLIER = 300_000
 # Votes and questions a second.
 PER_SECOND, QUESTIONS, SECONDS = 500, 100, 120
-MEMORY_PER_SECOND, MEMORY_QUESTIONS, MEMORY_SECONDS = 100, 50, 300
-CAMPAIGN = '[campaign]\nclasses = ["cat", "dog"]\nnew_items = true\n[server]\nrate = 100000.0\n'
-
-
-class Server:
-    """A served campaign in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        from crowdwise.serve import Client
-
-        self.folder = folder
-        (folder / "campaign.toml").write_text(CAMPAIGN)
-        line = [sys.executable, "-m", "crowdwise", "serve", "campaign.toml"]
-        done = subprocess.run(
-            [*line, "--token", "lead", "--role", "lead"], cwd=folder, capture_output=True, text=True, check=True
-        )
-        self.token, self._line = done.stdout.strip(), line
-        self.port = 0
-        self.process = self._start()
-        self.client = Client(f"http://127.0.0.1:{self.port}", self.token, timeout=600)
-
-    def _start(self) -> subprocess.Popen[str]:
-        log = (self.folder / "log").open("a")
-        process = subprocess.Popen([*self._line, "--port", str(self.port)], cwd=self.folder, stderr=subprocess.PIPE, text=True)
-        assert process.stderr is not None
-        first = process.stderr.readline()
-        self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", first).group(1))  # type: ignore[union-attr]
-        threading.Thread(target=lambda: log.write(process.stderr.read()), daemon=True).start()  # type: ignore[union-attr]
-        return process
-
-    def kill(self) -> None:
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def restart(self) -> None:
-        self.process = self._start()
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(60)
-
-    def megabytes(self) -> float:
-        """Of the server itself, without the process of fits."""
-        import psutil
-
-        return psutil.Process(self.process.pid).memory_info().rss / 1e6
-
-    def processor_seconds(self) -> float:
-        import psutil
-
-        used = psutil.Process(self.process.pid).cpu_times()
-        return used.user + used.system
-
-    def settle(self, votes: int) -> None:
-        """Wait until the first fit has all of so many votes."""
-        while not (found := self.client.progress())["expected_accuracy"] or found["votes"] < votes:
-            time.sleep(0.5)
+MEMORY_PER_SECOND, MEMORY_QUESTIONS = 100, 50
 
 
 def histories(n: int, seed: int) -> list[dict[str, Any]]:
@@ -269,62 +209,6 @@ PLACES = ["/votes", "/upload?name=../x.csv", "/items", "/annotators", "/audit", 
 PLACES += ["/%2e%2e/campaign.db", "/signin", "//votes", "/" + "a" * 3_000, "/release", "/next?annotator=%00"]
 
 
-class Line:
-    """A connection that is kept open."""
-
-    def __init__(self, server: Server) -> None:
-        self._server, self._head = server, f"host: 127.0.0.1\r\nauthorization: Bearer {server.token}\r\n"
-        self._reader: Any = None
-
-    async def call(self, method: str, path: str, body: Any = None) -> Any:
-        if self._reader is None:
-            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._server.port)
-        raw = b"" if body is None else json.dumps(body).encode()
-        kind = f"content-type: application/json\r\ncontent-length: {len(raw)}\r\n" if raw else ""
-        self._writer.write(f"{method} {path} HTTP/1.1\r\n{self._head}{kind}\r\n".encode() + raw)
-        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
-        answer = await self._reader.readexactly(int(re.search(r"content-length: (\d+)", head).group(1)))  # type: ignore[union-attr]
-        if " 200 " not in head.partition("\r\n")[0]:
-            raise RuntimeError(f"{method} {path}: {head[:80]} {answer[:200]!r}")
-        return json.loads(answer)
-
-
-async def traffic(server: Server, per_second: int, questions: int, seconds: float) -> dict[str, list[float]]:
-    """So many votes and questions a second: annotator after annotator; who was asked something answers that."""
-    taken: dict[str, list[float]] = {"next": [], "votes": []}
-    lines: asyncio.Queue[Line] = asyncio.Queue()
-    for _ in range(64):
-        lines.put_nowait(Line(server))
-    rng, items, running = random.Random(0), {}, set()
-    begin = time.perf_counter() + 0.5
-
-    async def send(kind: str, due: float, who: str) -> None:
-        line = await lines.get()
-        if kind == "next":
-            found = await line.call("GET", f"/next?annotator={who}")
-            items[who] = found["item"]
-        elif items.get(who) is not None:
-            await line.call("POST", "/votes", {"item": items.pop(who), "annotator": who, "label": rng.choice(["cat", "dog"])})
-        else:
-            item = f"i{rng.randrange(ITEMS)}"
-            await line.call("POST", "/votes", {"item": item, "annotator": who, "label": rng.choice(["cat", "dog"])})
-        taken[kind].append(time.perf_counter() - due)
-        lines.put_nowait(line)
-
-    for n in range(int(per_second * seconds)):
-        due = begin + n / per_second
-        await asyncio.sleep(max(due - time.perf_counter(), 0))
-        kinds = ["votes", "next"] if n * questions // per_second < (n + 1) * questions // per_second else ["votes"]
-        for kind in kinds:
-            # Who votes now was asked half a round ago, if at all.
-            who = n % ANNOTATORS if kind == "next" else (n + ANNOTATORS // 2) % ANNOTATORS
-            task = asyncio.create_task(send(kind, due, f"a{who}"))
-            running.add(task)
-            task.add_done_callback(running.discard)
-    await asyncio.gather(*running)
-    return taken
-
-
 def filled(folder: Path) -> Server:
     """A campaign with votes on most of its items, and their first fit."""
     server, rng = Server(folder), random.Random(0)
@@ -342,28 +226,40 @@ def filled(folder: Path) -> Server:
 def load() -> dict[str, Any]:
     """Questions and answers for two minutes."""
     with tempfile.TemporaryDirectory() as name:
-        server = filled(Path(name))
+        server, own = filled(Path(name)), time.process_time
         asyncio.run(traffic(server, 100, 100, 10))
-        before, used, start = server.client.progress()["votes"], server.processor_seconds(), time.perf_counter()
-        taken = asyncio.run(traffic(server, PER_SECOND, QUESTIONS, SECONDS))
-        seconds, used = time.perf_counter() - start, server.processor_seconds() - used
+        before, used, sender, start = server.client.progress()["votes"], server.processor_seconds(), own(), time.perf_counter()
+        taken, waits = asyncio.run(_followed(server))
+        seconds, used, sender = time.perf_counter() - start, server.processor_seconds() - used, own() - sender
         time.sleep(3)
         after, megabytes = server.client.progress()["votes"], server.megabytes()
         server.stop()
     facts = {f"{kind} p{p:g}": _percentile(taken[kind], p) for kind in taken for p in (50, 99, 99.9)}
-    facts |= {f"{kind} highest": max(taken[kind]) for kind in taken}
+    facts |= {f"{kind} highest": max(taken[kind]) for kind in taken} | {"labels behind": max(waits)}
     sent = {f"{kind} sent": len(found) for kind, found in taken.items()}
-    return {**facts, **sent, "new votes": after - before, "seconds": seconds, "processor": used, "megabytes": megabytes}
+    used_up = {"processor": used, "sender": sender, "megabytes": megabytes}
+    return {**facts, **sent, "new votes": after - before, "seconds": seconds, **used_up}
 
 
-def memory() -> list[tuple[float, float, int]]:
-    """Minutes, megabytes and votes, while traffic goes on."""
+async def _followed(server: Server) -> tuple[dict[str, list[float]], list[float]]:
+    waits, over = list[float](), asyncio.Event()
+    watching = asyncio.create_task(lags(server, waits, over))
+    taken = await traffic(server, PER_SECOND, QUESTIONS, SECONDS)
+    over.set()
+    await watching
+    return taken, waits
+
+
+def memory() -> list[tuple[int, float, float, int]]:
+    """Minutes of an hour, megabytes, seconds that it took, and votes, while its requests come one after the other."""
     with tempfile.TemporaryDirectory() as name:
         server, found, begin = filled(Path(name)), [], time.perf_counter()
-        for _ in range(MEMORY_SECONDS // 30):
-            asyncio.run(traffic(server, MEMORY_PER_SECOND, MEMORY_QUESTIONS, 30))
-            server.client.labels()
-            found.append(((time.perf_counter() - begin) / 60, server.megabytes(), server.client.progress()["votes"]))
+        for minute in range(0, 61, 5):
+            if minute:
+                asyncio.run(in_turn(server, 300 * MEMORY_PER_SECOND, 300 * MEMORY_QUESTIONS))
+                server.client.labels()
+            votes = server.client.progress()["votes"]
+            found.append((minute, server.megabytes(), time.perf_counter() - begin, votes))
             print(found[-1], flush=True)
         server.stop()
     return found
@@ -394,12 +290,19 @@ def render(records: Records, found: dict[str, Any]) -> str:
     rows.append(
         [
             "processor time of the server then",
-            f"{100 * of['processor'] / of['seconds']:.0f}% of one core, {of['megabytes']:.0f} MB",
+            f"{100 * of['processor'] / of['seconds']:.0f}% of one core, {of['megabytes']:.0f} MB; "
+            f"{100 * of['sender'] / of['seconds']:.0f}% of a core sent the requests",
         ]
     )
-    half = len(m) // 2
-    words = f"{m[half][1]:.0f} MB after {m[half][0]:.0f} minutes, {m[-1][1]:.0f} MB after {m[-1][0]:.0f}"
-    rows.append([f"{MEMORY_PER_SECOND} votes and {MEMORY_QUESTIONS} questions a second", words])
+    rows.append(["labels behind the votes then", f"at most {of['labels behind']:.1f} s, looked at every second"])
+    at = {minute: megabytes for minute, megabytes, _, _ in m}
+    words = (
+        ", ".join(f"{at[minute]:.0f} MB after {minute}" for minute in (5, 20, 40)) + f" and {at[60]:.0f} MB after 60 minutes"
+    )
+    sent = (
+        f"an hour of {MEMORY_PER_SECOND} votes and {MEMORY_QUESTIONS} questions a second, sent in {m[-1][2] / 60:.0f} minutes"
+    )
+    rows.append([sent, f"{words}; {m[0][3]:,} votes became {m[-1][3]:,}"])
     about = f"{ITEMS:,} items, {ANNOTATORS:,} annotators and {EARLIER:,} earlier votes drawn for the last four lines."
     command = "python -m benchmarks run serve_load"
     return f"{provenance(command, records)}\n\n{about}\n\n{table(['what', 'found'], rows)}"

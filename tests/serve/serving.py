@@ -13,10 +13,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 import uvicorn
 
 from crowdwise.serve import brain as brain_module
-from crowdwise.serve import fitting
+from crowdwise.serve import files, fitting
 from crowdwise.serve.access import new_token
 from crowdwise.serve.running import configured
 from crowdwise.serve.schema import open_engine
@@ -39,8 +40,8 @@ class InlineFitter:
             proven = order.audit.right_from(self._task.probability)
             self._answers.append(("audit", (order.audit.number, order.audit.n_usable, proven)))
         else:
-            fit = fitting.fit_votes(self._task, self._engine)
-            self._answers += [("fit", fit), *fitting.about_fit(self._task, fit.result, planned=10**9)]
+            fit, times = fitting.fit_votes(self._task, self._engine)
+            self._answers += [("fit", fit), *fitting.about_fit(self._task, fit.result, times, planned=10**9)]
         self._answers.append(("done", order.number))
 
     def answers(self, wait: float = 0.0) -> Iterator[tuple[str, Any]]:
@@ -112,12 +113,20 @@ class Served:
         return found
 
 
+# Shares of the time, and seconds between looks, with which nobody has to wait.
+_HURRY = {"_QUICK": 0.02, "_IDLE": 0.05, "_LIST": 0.05, "_FOLLOWING": 0.9, "_FITTING": 0.9}
+
+
 @contextmanager
-def serving(settings: Settings, *, process: bool = False) -> Iterator[Served]:
-    """Serve a campaign at a free port of this machine."""
-    kept = brain_module.Fitter
+def serving(settings: Settings, *, process: bool = False, hurry: bool = True) -> Iterator[Served]:
+    """Serve a campaign at a free port of this machine; without `hurry`, at the pace of a real one."""
+    patch = pytest.MonkeyPatch()
     if not process:
-        brain_module.Fitter = InlineFitter  # type: ignore[misc, assignment]
+        patch.setattr(brain_module, "Fitter", InlineFitter)
+    for name, value in _HURRY.items() if hurry else ():
+        patch.setattr(brain_module, name, value)
+    if hurry:
+        patch.setattr(files, "_LOOK", 0.05)
     listening = socket.create_server(("127.0.0.1", 0))
     service = Service(settings)
     config = configured(service)
@@ -135,4 +144,4 @@ def serving(settings: Settings, *, process: bool = False) -> Iterator[Served]:
         server.should_exit = True
         thread.join(30)
         listening.close()
-        brain_module.Fitter = kept  # type: ignore[misc]
+        patch.undo()

@@ -50,6 +50,30 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         run(Options(campaign=tmp_path / "c.toml", port=taken.getsockname()[1]))
 
 
+def test_a_campaign_that_is_served_already_says_where(tmp_path: Path) -> None:
+    from crowdwise.serve.settings import read_settings
+    from crowdwise.serve.store import Store
+
+    path = tmp_path / "c.toml"
+    run(Options(campaign=path, new=True))
+    url = read_settings(path).url
+    store = Store(url)
+    try:
+        store.serves_at("http://127.0.0.1:8765")
+        for options in (Options(campaign=path), Options(campaign=path, token="anna")):
+            with pytest.raises(InputError, match=r"is being served by another process at http://127\.0\.0\.1:8765"):
+                run(options)
+    finally:
+        store.close()
+    store = Store(url)
+    try:
+        # Whoever had it before is gone.
+        with pytest.raises(InputError, match="is being served by another process: use that"):
+            Store(url)
+    finally:
+        store.close()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL there")
 def test_a_served_campaign_survives_sigkill(tmp_path: Path) -> None:

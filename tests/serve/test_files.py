@@ -63,5 +63,8 @@ def test_files_in_the_folder_are_taken_and_moved(tmp_path: Path) -> None:
 def test_items_bring_what_is_shown(tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("item,text,link\n1,One,\n2,,https://example.org/2.png\n")
     assert read_items(tmp_path / "items.csv") == [("1", '{"text": "One"}'), ("2", '{"link": "https://example.org/2.png"}')]
+    (tmp_path / "named.csv").write_text("photo,text\n1,One\n")
+    with pytest.raises(InputError, match=r"no item column; found 'photo', 'text'\. Call the column with the ids .*: item$"):
+        read_items(tmp_path / "named.csv")
     (tmp_path / "bare.csv").write_text("item\na\nb\n")
     assert read_items(tmp_path / "bare.csv") == [("a", None), ("b", None)]

@@ -56,6 +56,12 @@ def test_without_a_valid_token_there_is_nothing(served: Served, token: str) -> N
     assert state(served) == before
 
 
+def test_what_strangers_send_is_never_large(served: Served) -> None:
+    large = b"item,annotator,label\n" + b"x,y,bird\n" * 120_000
+    assert served.call("POST", "/upload", large, token="A" * 43).status == 413
+    assert served.call("POST", "/upload", large).status == 422
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [

@@ -6,6 +6,7 @@ import csv
 import http.client
 import io
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -63,16 +64,18 @@ def test_labels_are_those_of_a_fit_to_all_votes(tmp_path: Path) -> None:
         assert client.progress()["votes"] == len(newest) - 1
 
 
-def test_a_vote_is_seen_within_a_second(served: Served) -> None:
+def test_a_vote_is_seen_within_a_second(tmp_path: Path) -> None:
     import time
 
-    served.wait_for(lambda: served.service.brain.live.fit is not None)
-    served.call("POST", "/votes", {"item": "quick", "annotator": "a", "label": "cat"})
-    start = time.monotonic()
-    served.wait_for(
-        lambda: any(row["item"] == "quick" and row["label"] for row in served.call("GET", "/labels").json()["labels"])
-    )
-    assert time.monotonic() - start < 1
+    with serving(settings_in(tmp_path), hurry=False) as served:
+        served.wait_for(lambda: served.service.brain.live.fit is not None)
+        served.call("POST", "/votes", {"item": "quick", "annotator": "a", "label": "cat"})
+        start = time.monotonic()
+        served.wait_for(
+            lambda: any(row["item"] == "quick" and row["label"] for row in served.call("GET", "/labels").json()["labels"])
+        )
+        assert time.monotonic() - start < 1
+        served.wait_for(lambda: "crowdwise_inference_lag_seconds 0\n" in served.call("GET", "/metrics").text)
 
 
 def test_two_annotators_never_have_the_same_question(served: Served) -> None:
@@ -99,6 +102,27 @@ def test_two_annotators_never_have_the_same_question(served: Served) -> None:
     assert not served.service.brain.desk.open_for("bert", 0)
 
 
+def test_annotators_who_change_are_flagged_with_the_time(tmp_path: Path) -> None:
+    """By the times of the source: the votes come in another order."""
+    votes = [
+        # From the 61st hour on "tired" gives the same answer whatever the item is.
+        {"item": f"i{n}", "annotator": who, "label": "cat" if n % 2 or (who == "tired" and n >= 60) else "dog", "at": at}
+        for n in range(120)
+        for at in [1777593600 + 3600 * n]
+        for who in ("tired", "anna", "bert", "carl")
+    ]
+    quick = PLAIN.replace("[inference]\n", '[inference]\nmethod = "dawid-skene"\n')
+    with serving(settings_in(tmp_path, quick)) as served:
+        client = Client(served.url, served.lead)
+        client.votes(random.Random(0).sample(votes, len(votes)))
+        served.settle()
+        found = {row["annotator"]: row for row in client.annotators()}
+        assert [name for name, row in found.items() if "drift" in row["flags"]] == ["tired"]
+        # date -u -d @$((1777593600 + 3600 * 60)): 3 May 2026, 12:00, of an even item, which is a dog.
+        assert "fell from 100% to 50% since 03 May 12:00 UTC" in found["tired"]["reasons"]
+        assert "since 03 May 12:00 UTC" in served.call("GET", "/live").text
+
+
 def test_capacity_budget_and_who_may_answer(tmp_path: Path) -> None:
     text = '[campaign]\nclasses = ["cat", "dog"]\nitems = "items.csv"\n[target]\nbudget = 3.0\n[inference]\nrefit_votes = 1\n'
     text += '[[annotators]]\nname = "anna"\ncapacity = 1\n[[annotators]]\nname = "bert"\ncost = 2.0\n'
@@ -108,6 +132,7 @@ def test_capacity_budget_and_who_may_answer(tmp_path: Path) -> None:
         question = served.wait_for(lambda: (found := client.next("anna"))["item"] and found)
         assert question["content"]["text"] in ("One", "=Two", "Three")
         assert client.next("stranger")["why"] == "stranger is not an annotator of this campaign"
+        assert client.next("ana")["why"].endswith("; did you mean 'anna'?")
         with pytest.raises(InputError, match="is not listed"):
             client.vote("i9", "cat", annotator="anna")
         client.vote(question["item"], "cat", annotator="anna")
@@ -118,6 +143,20 @@ def test_capacity_budget_and_who_may_answer(tmp_path: Path) -> None:
         served.settle()
         assert client.progress()["left"] == 0
         assert client.next("bert") == {"item": None, "why": "the budget of 3 is spent"}
+
+
+def test_items_that_come_to_a_quiet_campaign_are_asked_about(served: Served) -> None:
+    client = Client(served.url, served.lead)
+    served.settle()
+    client.add_items(["late"])
+    served.wait_for(lambda: "late" in set(served.service.brain.desk.candidates(served.service.brain.live, "x", 2**62)))
+
+
+def test_nothing_is_reached_before_anybody_has_voted(tmp_path: Path) -> None:
+    with serving(settings_in(tmp_path, PLAIN + '[target]\nstop = "expected"\n')) as served:
+        served.settle()
+        progress = Client(served.url, served.lead).progress()
+        assert (progress["stop"], progress["expected_accuracy"], progress["expected_finish"]) == ("", None, None)
 
 
 def test_questions_that_were_handed_out_survive_a_restart(tmp_path: Path) -> None:
@@ -241,5 +280,9 @@ def test_what_is_wrong_with_a_vote_is_named(served: Served) -> None:
         client.call("POST", "/votes", {"item": "x", "lable": "cat", "annotator": "bert"})
     with pytest.raises(InputError, match=r"0\.lable"):
         client.call("POST", "/votes", [{"item": "x", "lable": "cat", "annotator": "bert"}])
+    with pytest.raises(InputError, match='whose answer is it\\? add "annotator"'):
+        client.vote("x", "cat")
+    with pytest.raises(InputError, match=r"found 'photo', 'who', 'answer'\. Call the columns item, annotator and label$"):
+        client.upload(b"photo,who,answer\nx,bert,cat\n")
     with pytest.raises(InputError, match="takes the bytes of a table"):
         client.upload("votes.csv")  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ def test_postgresql_keeps_the_same_promises(postgresql: str) -> None:
             check_history(store, history)
 
         tried()
-        revision, found, _ = read_votes(store.engine, ("x", "y"))
+        revision, found, _, _ = read_votes(store.engine, ("x", "y"))
         assert revision == store.rows(sa.select(sa.func.max(deliveries.c.seq)))[0][0]
         assert found.n_votes == len(
             {(row.item, row.annotator) for row in store.rows(sa.select(votes)) if row.action == "label"}

@@ -65,11 +65,19 @@ def create_app(service: Service) -> Any:
     # As they are: included routers would be built at the first request, beside other threads.
     app.router.routes.extend([*api.routes, *pages.routes])
     app.add_middleware(_Timed, timings=app.state.timings)
-    server, large = settings.server, ("/upload",)
+    server = settings.server
+
+    def largest(path: str, headers: dict[bytes, bytes]) -> int:
+        """Bodies are read before anything else is: what strangers send is never large."""
+        if path != "/upload":
+            return server.max_body
+        token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")[2].strip()
+        return server.max_body if service.access.caller(token) is None else server.max_upload
+
     return Guard(
         app,
         hosts={server.host.lower(), *(name.lower() for name in server.hosts)},
-        limit=lambda path: server.max_upload if path in large else server.max_body,
+        limit=largest,
         timeout=server.timeout,
     )
 

@@ -134,6 +134,8 @@ class Brain:
             self.live.add([(row.item, row.truth) for row in [*new, *found]])
             self._position = new[-1].position if new else self._position
             self.shows |= {row.item for row in new if row.shows}
+            # Somebody may be asked about them before anybody votes.
+            self._desk_is_old |= bool(new or found)
             people = self.store.rows(sa.select(annotators))
             self.costs = {row.annotator: row.cost for row in people}
             self.capacity = {row.annotator: row.capacity for row in people}
@@ -159,6 +161,7 @@ class Brain:
         self._order(now)
         if now - self._listed >= _LIST and (changed or self._desk_is_old):
             self._listed, self._desk_is_old = now, False
+            self.counts = self._counted()
             self.desk.plan(self.live, self.costs)
         elif changed:
             self._desk_is_old = True
@@ -217,6 +220,8 @@ class Brain:
         open_still = self.live.fit is None or self._fitted_at < self.revision
         rested = now - self._rests_until >= 0
         enough = rested and self.revision - self._asked_for >= rules.refit_votes
+        # Of the first votes nothing is known until there is a fit to some.
+        enough |= self.live.fit is not None and not self.live.fit.result.votes.n_votes
         if first or (open_still and (enough or now - self._asked_at >= rules.refit_seconds)):
             self._asked_at, self._asked_for = now, self.revision
             self._ask(Order(self._orders))

@@ -64,7 +64,7 @@ def _tiles(service: Service, progress: dict[str, Any]) -> str:
             "no budget set" if progress["budget"] is None else f"of {progress['budget']:,.0f}",
         ),
         ("Votes to go", *_to_go(progress)),
-        ("Expected finish", *_finish(service, progress)),
+        ("Expected finish", *_finish(progress)),
     ]
     made = "".join(f"<div><dt>{name}</dt><dd>{value}</dd><small>{about}</small></div>" for name, value, about in rows)
     return f'<dl class="tiles">{made}</dl>'
@@ -93,16 +93,13 @@ def _to_go(progress: dict[str, Any]) -> tuple[str, str]:
     return whole(plan["votes"]), f"{about}{'; more than is left' if more else ''}"
 
 
-def _finish(service: Service, progress: dict[str, Any]) -> tuple[str, str]:
-    plan, rate = progress["votes_to_go"], progress["votes_last_hour"]
+def _finish(progress: dict[str, Any]) -> tuple[str, str]:
     if progress["stop"]:
         return "now", "the target is reached"
-    if plan is None or not plan["votes"] < float("inf") or rate <= 0:
-        return "&ndash;", "no votes in the last hour" if rate <= 0 else "not known"
-    from crowdwise.serve.service import now
-
-    hours = plan["votes"] / rate
-    when = moment(now() / 1e6 + 3600 * hours)
+    finish = progress["expected_finish"]
+    if finish is None:
+        return "&ndash;", "no votes in the last hour" if progress["votes_last_hour"] <= 0 else "not known"
+    hours, when = progress["votes_to_go"]["votes"] / progress["votes_last_hour"], moment(finish)
     return (f"{hours:,.1f} h" if hours < 100 else f"{hours / 24:,.0f} days"), f"at the rate of now: {when}"
 
 

@@ -31,7 +31,7 @@ def read_items(path: Path) -> list[tuple[str, str | None]]:
     """Items of a table, and its other columns as JSON, to be shown with the questions."""
     source = open_source(path)
     frame = source.table(source.columns).frame
-    own = find_column(frame, "item", None, Places(source.name))
+    own = find_column(frame, "item", None, Places(source.name), "Call the column with the ids of the items: item")
     names = [name_of(value, f"{source.name}: item") for value in as_text(tidy(frame[own])).to_list()]
     others = [name for name in frame.columns if name != own]
     rows = zip(*(frame[name].to_list() for name in others), strict=True) if others else (() for _ in names)
@@ -75,11 +75,17 @@ async def _take(service: Service, path: Path, name: str, at: int) -> dict[str, A
     except OSError as problem:
         raise InputError(f"{name}: cannot be read ({problem.strerror})") from problem
     except CrowdwiseError as problem:
-        raise InputError(str(problem).replace(str(path), name)) from problem
+        raise InputError(_for_tables(str(problem).replace(str(path), name))) from problem
     for one in made:
         service.check_item(str(one.item))
     outcomes = await service.deliver(made)
     return {"file": name, "votes": len(made), **{kind: outcomes.count(kind) for kind in ("taken", "repeated", "older")}}
+
+
+def _for_tables(words: str) -> str:
+    """What is wrong with a table, with a remedy for somebody who has no options to set."""
+    what, hint, _ = words.partition("Name it: ")
+    return f"{what}Call the columns item, annotator and label" if hint else words
 
 
 class Drop:

@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import polars as pl
     import sqlalchemy as sa
 
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import Result
+    from crowdwise.kernels.types import Integers
+    from crowdwise.trust.crowd.table import Findings
 
 __all__ = ["Fit", "Fitter", "Order", "Task", "about_fit", "effective", "fit_votes", "read_votes"]
 
@@ -36,7 +39,10 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A method fitted to the votes of a revision; `concentration` is what annotators are expected to answer, [A, K, L]."""
+    """A method fitted to the votes of a revision; `concentration` is what annotators are expected to answer, [A, K, L].
+
+    It is None where there are no annotators yet.
+    """
 
     revision: int
     result: Result
@@ -105,9 +111,9 @@ def serve_fits(task: Task, pipe: Any) -> None:
             if order.audit is not None:
                 pipe.send(("audit", (order.audit.number, order.audit.n_usable, _proven(order.audit, task.probability))))
             else:
-                fit = fit_votes(task, engine)
+                fit, times = fit_votes(task, engine)
                 pipe.send(("fit", fit))
-                for answer in about_fit(task, fit.result, planned):
+                for answer in about_fit(task, fit.result, times, planned):
                     pipe.send(answer)
                     if answer[0] == "plan":
                         planned = fit.result.votes.n_votes
@@ -123,44 +129,62 @@ def _proven(audit: Any, probability: float) -> float:
     return float(audit.right_from(probability))
 
 
-def fit_votes(task: Task, engine: sa.Engine) -> Fit:
-    """The method on all votes, with labels that were checked as known."""
+def fit_votes(task: Task, engine: sa.Engine) -> tuple[Fit, Integers]:
+    """The method on all votes, with labels that were checked as known; and when the votes were given, [E]."""
     from crowdwise.campaign.answers import Answers
     from crowdwise.estimator.registry import find, make_aggregator
 
     start = time.perf_counter()
-    revision, votes, truth = read_votes(engine, task.classes)
+    revision, votes, truth, times = read_votes(engine, task.classes)
     model = make_aggregator(task.method)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(votes, truth if truth and find(task.method).gold else None)
     result: Result = model.result_
     # Found here, so that the process that answers requests need not.
-    concentration, _, _ = Answers(result, None, None).rows.concentration, result.reliability, result.codes
+    concentration = Answers(result, None, None).rows.concentration if votes.n_annotators else None
+    _ = result.reliability, result.codes
     notes = tuple(dict.fromkeys(str(one.message)[:300] for one in caught))
-    return Fit(revision, result, concentration, notes, time.perf_counter() - start)
+    return Fit(revision, result, concentration, notes, time.perf_counter() - start), times
 
 
-def about_fit(task: Task, result: Result, planned: int) -> Iterator[tuple[str, Any]]:
-    """What a fit says of progress, annotators and the votes still to ask."""
+def about_fit(task: Task, result: Result, times: Integers, planned: int) -> Iterator[tuple[str, Any]]:
+    """What a fit says of progress, annotators and the votes still to ask; `times` are microseconds of the votes, [E]."""
     from crowdwise import campaign
     from crowdwise.trust.crowd.table import examine
 
+    if not result.votes.n_votes:
+        # Of no labels all are right: nothing is reached by that.
+        return
     mean, low, high = campaign.expected_accuracy(result)
     chance = campaign.chance_of(result, task.target)
     yield "progress", {"expected": mean, "low": low, "high": high, "chance": chance, "reached": chance >= task.probability}
-    if not result.votes.n_votes:
-        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield "annotators", examine(result).table
+        yield "annotators", _dated(examine(result, time=times))
     if result.votes.n_votes >= (1 + _GROWTH) * planned:
         found = campaign.plan(result, task.target, task.probability)
         yield "plan", {"votes": found.votes, "low": found.low, "high": found.high, "out_of_reach": found.out_of_reach}
 
 
-def read_votes(engine: sa.Engine, classes: tuple[str, ...]) -> tuple[int, Annotations, dict[str, str]]:
-    """Revision, all votes with all items and annotators, and the true labels that are known, of one moment."""
+def _dated(found: Findings) -> pl.DataFrame:
+    """The table of annotators; of those whose quality has changed the reason says since when."""
+    import polars as pl
+
+    from crowdwise.serve.drawing import moment
+
+    changed = found.reports["drift"].frame.filter("flag").select("annotator", "reason", "changed_at")
+    since = {name: (words, f"{words} since {moment(at / 1e6)}") for name, words, at in changed.iter_rows()}
+    reasons = [
+        words.replace(*since[name]) if name in since else words
+        for name, words in found.table.select("annotator", "reasons").iter_rows()
+    ]
+    return found.table.with_columns(reasons=pl.Series(reasons, dtype=pl.String))
+
+
+def read_votes(engine: sa.Engine, classes: tuple[str, ...]) -> tuple[int, Annotations, dict[str, str], Integers]:
+    """Revision, all votes with all items and annotators, the true labels that are known, and times, of one moment."""
+    import numpy as np
     import sqlalchemy as sa
 
     from crowdwise.data.annotations import Annotations
@@ -181,7 +205,11 @@ def read_votes(engine: sa.Engine, classes: tuple[str, ...]) -> tuple[int, Annota
     item, annotator, label = ([row[k] for row in rows] for k in range(3))
     everything = {"items": [row.item for row in named], "annotators": people, "classes": list(classes)}
     truth = {row.item: row.truth for row in named if row.truth is not None}
-    return revision, Annotations.from_arrays(item, annotator, label, **everything), truth
+    # In the order of votes, which is by item and annotator.
+    codes = ({name: n for n, name in enumerate(names)} for names in (everything["items"], people))
+    n_e, a_e = (np.array([of[name] for name in side], np.int64) for of, side in zip(codes, (item, annotator), strict=True))
+    times = np.array([row[3] for row in rows], np.int64)[np.lexsort((a_e, n_e))]
+    return revision, Annotations.from_arrays(item, annotator, label, **everything), truth, times
 
 
 def effective(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -41,12 +41,12 @@ class Guard:
         Names by which browsers may call; loopback names and addresses always may. Another site whose name was bound to this
         machine (DNS rebinding) is refused by it.
     limit : function
-        Largest body in bytes, by path.
+        Largest body in bytes, by path and headers.
     timeout : float
         Seconds within which a body must be here.
     """
 
-    def __init__(self, app: Any, *, hosts: set[str], limit: Callable[[str], int], timeout: float) -> None:
+    def __init__(self, app: Any, *, hosts: set[str], limit: Callable[[str, dict[bytes, bytes]], int], timeout: float) -> None:
         self.app, self._hosts, self._limit, self._timeout = app, hosts, limit, timeout
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -91,7 +91,7 @@ class Guard:
             raise _Refused(421, f"this server is not called {name[:60]!a}; name it in [server] hosts")
 
     async def _body(self, scope: Message, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        most = self._limit(scope["path"])
+        most = self._limit(scope["path"], headers)
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > 18:
             raise _Refused(400, "content-length is no number")

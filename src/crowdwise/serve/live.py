@@ -120,7 +120,9 @@ class Live:
         model = make_aggregator(self.method)
         model.keep_outcome(result)
         with self.lock:
-            self.fit, self._model, self.place = fit, model, place
+            # Of the first votes in a campaign only a method that knows other crowds has something to say.
+            speaks = result.votes.n_annotators or self.method == "consensus"
+            self.fit, self._model, self.place = fit, model if speaks else None, place
             counts = np.asarray(result.votes.votes_per_item)
             free = self._truth[place] < 0
             self._n_votes[place] = counts

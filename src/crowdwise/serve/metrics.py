@@ -40,24 +40,34 @@ class Timings:
             yield f"crowdwise_request_seconds_count{{{labels}}} {total}"
 
 
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and value < float("inf") else None
+
+
 def metrics_text(service: Service, timings: Timings) -> str:
     """Everything that is counted."""
     progress, brain = service.progress(), service.brain
     expected: dict[str, Any] = progress["expected_accuracy"] or {}
     audit: dict[str, Any] = progress["audit"] or {}
+    plan: dict[str, Any] = progress["votes_to_go"] or {}
     gauges = {
         "items": ("Items of the campaign.", progress["items"]),
         "labelled_items": ("Items with a label.", progress["labelled"]),
         "votes": ("Votes that count.", progress["votes"]),
+        "votes_last_hour": ("Deliveries in the last hour.", progress["votes_last_hour"]),
         "mean_confidence": ("Mean confidence of the labels.", progress["mean_confidence"]),
         "expected_accuracy": ("Expected share of right labels.", expected.get("expected")),
         "expected_accuracy_low": ("Lower end of its range.", expected.get("low")),
         "certified_accuracy": ("Share of labels that checks prove right.", audit.get("certified")),
         "checked_labels": ("Labels checked in the audit.", audit.get("checked")),
+        "target_accuracy": ("Share of right labels to get.", progress["target"]),
+        "target_reached": ("Whether no more questions are handed out because of it.", float(bool(progress["stop"]))),
+        "votes_to_go": ("Votes until the target is expected.", _finite(plan.get("votes"))),
         "spent": ("What the votes have cost.", progress["spent"]),
+        "budget_left": ("What may still be spent.", progress["left"]),
         "open_questions": ("Questions that are handed out.", sum(map(len, brain.desk.held.values()))),
         "listeners": ("Streams of events.", len(service.events)),
-        "inference_lag_deliveries": ("Deliveries that labels do not have yet.", max(service.received() - brain.revision, 0)),
+        "inference_lag_seconds": ("Age of the oldest delivery that labels do not have yet.", service.lag()),
     }
     lines = []
     for name, (about, value) in gauges.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import json
+import re
 from importlib.resources import files
 from string import Template
 from typing import Annotated, Any
@@ -26,6 +27,7 @@ __all__ = ["pages"]
 pages = APIRouter(include_in_schema=False)
 Anybody = Annotated[Caller, Depends(needs("lead", "tool", "annotator"))]
 Lead = Annotated[Caller, Depends(needs("lead"))]
+_CODE, _AS_CODE = re.compile("`([^`]*)`"), r"<code>\1</code>"
 _MONTH = 30 * 86_400
 
 
@@ -177,7 +179,7 @@ async def get_docs(request: Request, caller: Anybody) -> HTMLResponse:
             given = "".join(f"<dd><code>?{plain(one['name'])}=</code></dd>" for one in about.get("parameters", []))
             made.append(
                 f'<dl class="route card"><dt>{method.upper()} <code>{plain(path)}</code></dt>'
-                f"<dd>{plain(about.get('description', ''), 300)}</dd>{given}</dl>"
+                f"<dd>{_CODE.sub(_AS_CODE, plain(about.get('description', ''), 300))}</dd>{given}</dl>"
             )
     lead = '<h1>API</h1><p class="lead">Send your token as <code>Authorization: Bearer TOKEN</code>. Schemas: '
     body = f'{lead}<a href="/openapi.json">openapi.json</a>.</p>{"".join(made)}'

@@ -27,6 +27,8 @@ __all__ = ["Desk"]
 # Items in the list, and those at its front for which annotators are scored.
 _LISTED, _SCORED = 8_192, 512
 _ENDLESS = 2**40
+# Ends of leases that are kept although most of them were answered.
+_STALE = 10_000
 
 
 class Desk:
@@ -50,6 +52,9 @@ class Desk:
         self.leases.setdefault(item, {})[annotator] = expires
         self.held.setdefault(annotator, {})[item] = expires
         heappush(self._ends, (expires, item, annotator))
+        if len(self._ends) > _STALE and len(self._ends) > 4 * sum(map(len, self.held.values())):
+            # Most have been answered long before their time is over.
+            self._ends = sorted((until, item, who) for item, book in self.leases.items() for who, until in book.items())
 
     def release(self, item: str, annotator: str) -> None:
         """Take a question back, answered or not."""
@@ -100,7 +105,7 @@ class Desk:
                 lack[position] = max(lack[position] - len(book), 0)
         self._n_plans += 1
         rng = np.random.default_rng([self._settings.seed, 0, self._n_plans])
-        if fit is None:
+        if fit is None or fit.concentration is None:
             self._list = _ranked(rng.random(len(room)), lack, room > 0)
             return
         result = fit.result

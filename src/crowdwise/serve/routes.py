@@ -236,7 +236,7 @@ async def get_events(_: Lead, service: Campaign) -> StreamingResponse:
 @api.get("/metrics", tags=["watch"])
 async def get_metrics(request: Request, _: Reader, service: Campaign) -> Response:
     """Everything that is counted, for Prometheus."""
-    text = metrics_text(service, request.app.state.timings)
+    text = await asyncio.to_thread(metrics_text, service, request.app.state.timings)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ import uvicorn
 from crowdwise.errors import InputError
 from crowdwise.serve.access import new_token
 from crowdwise.serve.app import create_app
+from crowdwise.serve.connections import connection_within
 from crowdwise.serve.schema import annotators, tokens
 from crowdwise.serve.service import Service
 from crowdwise.serve.settings import Settings
@@ -22,8 +24,11 @@ from crowdwise.serve.votes import name_of
 
 __all__ = ["configured", "serve", "token_for"]
 
-# Connections at a time, and seconds in which a line without a request is closed.
-_CONNECTIONS, _KEEP = 2_000, 30
+# Connections at a time, files that are needed beside them, and seconds in which a line without a request is closed.
+_CONNECTIONS, _FILES, _KEEP = 2_000, 128, 30
+# Seconds for which a thread may keep others waiting. Votes are followed by a thread beside the one that answers, which by
+# Python's default of 5 ms would wait that long for every line that it reads.
+_TURN = 0.0005
 
 
 def token_for(settings: Settings, name: str, role: str) -> str:
@@ -45,15 +50,17 @@ def token_for(settings: Settings, name: str, role: str) -> str:
 
 def configured(service: Service) -> uvicorn.Config:
     """How the server runs: bounded in everything that others can make large."""
+    server, together = service.settings.server, _room()
     return uvicorn.Config(
         create_app(service),
+        http=connection_within(server.timeout, max(server.max_body, server.max_upload), together),
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
+        # Beyond it are answers of 503; connections that are too many are closed before.
+        limit_concurrency=together + 1,
         timeout_keep_alive=_KEEP,
         timeout_graceful_shutdown=5,
-        h11_max_incomplete_event_size=65_536,
         ws="none",
         lifespan="on",
     )
@@ -64,24 +71,43 @@ def serve(settings: Settings, host: str | None, port: int | None, say: Callable[
     server = settings.server
     server = replace(server, host=host or server.host, port=server.port if port is None else port)
     settings = replace(settings, server=server)
-    listening = _listen(server.host, server.port)
-    place = _address(listening)
     service = Service(settings)
-    made = _first_token(service.store)
+    try:
+        listening = _listen(server.host, server.port)
+        place = _address(listening)
+        service.store.serves_at(place)
+        made = _first_token(service)
+    except BaseException:
+        service.close()
+        raise
     say(f"{settings.campaign.name}: {place} (Ctrl+C stops it; nothing is lost)")
     if made is not None:
         say(f"lead token, shown this once: {made}")
         say(f"sign in: {place}/#{made}")
+    sys.setswitchinterval(_TURN)
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(configured(service)).run(sockets=[listening])
     say("stopped")
 
 
-def _first_token(store: Store) -> str | None:
+def _room() -> int:
+    """Connections for which there are files enough."""
+    try:
+        import resource
+    except ImportError:  # Windows, which counts otherwise
+        return _CONNECTIONS
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _CONNECTIONS if most == resource.RLIM_INFINITY else max(min(_CONNECTIONS, most - _FILES), 16)
+
+
+def _first_token(service: Service) -> str | None:
     """A token for the lead, where there is none yet."""
+    store = service.store
     if store.rows(sa.select(tokens.c.hash).where(tokens.c.role == "lead")):
         return None
-    return store.submit(lambda connection: new_token(connection, "lead", "lead")).result()
+    made = store.submit(lambda connection: new_token(connection, "lead", "lead")).result()
+    service.access.forget()
+    return made
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from crowdwise.errors import InputError
+from crowdwise.errors import InputError, did_you_mean
 from crowdwise.serve.access import Access, Caller, Rates, new_token
 from crowdwise.serve.audits import Audits
 from crowdwise.serve.brain import HOUR, Brain
@@ -139,7 +139,7 @@ class Service:
             return new_token(connection, role, name)
 
         token = await asyncio.wrap_future(self.store.submit(write))
-        self.access.forget()
+        await asyncio.to_thread(self.access.forget)
         await asyncio.to_thread(self.brain.refresh)
         return token
 
@@ -226,7 +226,8 @@ class Service:
 
     def _beyond(self, annotator: str) -> str:
         if annotator not in self.brain.capacity:
-            return "" if self.settings.campaign.new_items else f"{annotator[:60]} is not an annotator of this campaign"
+            near = did_you_mean(annotator, list(self.brain.capacity))
+            return "" if self.settings.campaign.new_items else f"{annotator[:60]} is not an annotator of this campaign{near}"
         most = self.brain.capacity[annotator]
         if most is not None and self.brain.given[annotator] >= most:
             return f"{annotator[:60]} has given the {most} answers that were agreed"
@@ -248,7 +249,15 @@ class Service:
             "left": None if goal.budget is None else goal.budget - counts["spent"],
             "votes_to_go": brain.facts.get("plan"),
             "votes_last_hour": self.last_hour(),
+            "expected_finish": self._finish(),
         }
+
+    def _finish(self) -> float | None:
+        """When the target is reached at the rate of the last hour, in seconds since 1970; None where nobody can say."""
+        plan, rate = self.brain.facts.get("plan"), self.last_hour()
+        if plan is None or rate <= 0 or not plan["votes"] < float("inf"):
+            return None
+        return float(now() / _SECOND + 3600 * plan["votes"] / rate)
 
     def annotators(self) -> list[dict[str, Any]]:
         """A row per annotator of the last fit, those that deserve a look first; the others, without votes, last."""
@@ -289,6 +298,12 @@ class Service:
     def received(self) -> int:
         """Deliveries that are in the database."""
         return int(self.store.rows(sa.select(sa.func.max(deliveries.c.seq)))[0][0] or 0)
+
+    def lag(self) -> float:
+        """For how many seconds the oldest delivery waits that labels do not have yet."""
+        waiting = sa.select(deliveries.c.received).where(deliveries.c.seq > self.brain.revision).order_by(deliveries.c.seq)
+        found = self.store.rows(waiting.limit(1))
+        return max(now() - found[0][0], 0) / _SECOND if found else 0.0
 
     def last_hour(self) -> float:
         """Deliveries per hour, by this hour and the last."""

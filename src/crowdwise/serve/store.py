@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ import sqlalchemy as sa
 from crowdwise.errors import InputError
 from crowdwise.io.lock import try_hold
 from crowdwise.serve import schema
-from crowdwise.serve.schema import annotators, deliveries, items, leases, votes
+from crowdwise.serve.schema import annotators, deliveries, items, leases, meta, votes
 from crowdwise.serve.votes import Delivery
 
 __all__ = ["Busy", "Conflict", "Store", "upsert"]
@@ -30,8 +31,8 @@ __all__ = ["Busy", "Conflict", "Store", "upsert"]
 T = TypeVar("T")
 # Jobs in one transaction, jobs that may wait, and values in one IN (...).
 _TOGETHER, _WAITING, _CHUNK = 500, 5_000, 500
-# Of an advisory lock of PostgreSQL.
-_LOCK = 0x63726F77
+# Of an advisory lock of PostgreSQL; and of the row that says where the campaign is served.
+_LOCK, _ADDRESS = 0x63726F77, "address"
 
 
 class Conflict(InputError):
@@ -57,6 +58,9 @@ class Store:
         try:
             self._held = self._hold()
             schema.migrate(self.engine)
+            with self.engine.begin() as connection:
+                # Of whoever served it before.
+                connection.execute(meta.delete().where(meta.c.name == _ADDRESS))
         except BaseException:
             self._let_go()
             raise
@@ -71,6 +75,10 @@ class Store:
         self.given: Counter[str] = Counter({row[0]: row[1] for row in self.rows(counted)})
         self._writer = threading.Thread(target=self._write, name="crowdwise-writer", daemon=True)
         self._writer.start()
+
+    def serves_at(self, place: str) -> None:
+        """Say where this campaign is served, to whoever tries to serve it again."""
+        self.submit(lambda connection: upsert(connection, meta, [{"name": _ADDRESS, "value": place}])).result()
 
     def close(self) -> None:
         """Write what waits, and let go."""
@@ -112,6 +120,12 @@ class Store:
         return done
 
     def _write(self) -> None:
+        # One connection for good: a new one from the pool for every transaction costs as much as a query.
+        with self.engine.connect() as connection:
+            self._connection = connection
+            self._write_all()
+
+    def _write_all(self) -> None:
         while (first := self._jobs.get()) is not None:
             together, last = [first], False
             while len(together) < _TOGETHER and not self._jobs.empty():
@@ -142,7 +156,8 @@ class Store:
     def _commit(self, jobs: list[tuple[Any, Future[Any]]]) -> None:
         votes_in = [job for job, _ in jobs if isinstance(job, list)]
         more: Counter[str] = Counter()
-        with self.engine.begin() as connection:
+        connection = self._connection
+        with connection.begin():
             taken = iter(self._take(connection, votes_in, more) if votes_in else [])
             answers = [next(taken) if isinstance(job, list) else job(connection) for job, _ in jobs]
         self.given.update(more)
@@ -218,7 +233,7 @@ class Store:
         self.add_annotators(connection, [{"annotator": name} for name in {row["annotator"]: None for row in named}])
         for start in range(0, len(named), _CHUNK):
             pairs = [(row["item"], row["annotator"]) for row in named[start : start + _CHUNK]]
-            connection.execute(leases.delete().where(sa.tuple_(leases.c.item, leases.c.annotator).in_(pairs)))
+            connection.execute(_ANSWERED, {"values": pairs})
 
     def add_items(self, connection: sa.Connection, given: Iterable[tuple[str, str | None]]) -> int:
         """Make items known, with what is shown of them; those that are there stay as they are. Returns how many were new."""
@@ -250,10 +265,10 @@ class Store:
         """Rows of a table by the values of a unique column."""
         found: dict[str, Any] = {}
         ordered = sorted(values)
-        wanted = [table.c[column], *(table.c[name] for name in columns)] if columns else list(table.c)
+        query = _looking_up(table, column, columns)
         for start in range(0, len(ordered), _CHUNK):
-            query = sa.select(*wanted).where(table.c[column].in_(ordered[start : start + _CHUNK]))
-            found |= {getattr(row, column): row for row in connection.execute(query)}
+            rows = connection.execute(query, {"values": ordered[start : start + _CHUNK]})
+            found |= {getattr(row, column): row for row in rows}
         return found
 
     def rows(self, query: Any) -> list[Any]:
@@ -263,7 +278,6 @@ class Store:
 
     def _hold(self) -> Any:
         """Be the one process that serves this campaign; the system lets go of it when the process dies."""
-        words = "is being served by another process; stop that one first, or use its routes (POST /annotators makes tokens)"
         name = self.engine.url.render_as_string()
         if self.engine.dialect.name == "sqlite":
             database = self.engine.url.database
@@ -277,7 +291,7 @@ class Store:
                 ) from problem
             if not try_hold(file):
                 os.close(file)
-                raise InputError(f"{name} {words}")
+                raise InputError(f"{name} {self._where()}")
             if not os.path.exists(database):
                 # Votes and hashes of tokens are nobody else's.
                 os.close(os.open(database, os.O_RDWR | os.O_CREAT, 0o600))
@@ -288,13 +302,32 @@ class Store:
             raise InputError(f"{name} cannot be reached: {str(problem.orig).strip()!s:.200}") from problem
         if not connection.execute(sa.select(sa.func.pg_try_advisory_lock(_LOCK))).scalar():
             connection.close()
-            raise InputError(f"{name} {words}")
+            raise InputError(f"{name} {self._where()}")
         return connection
+
+    def _where(self) -> str:
+        """Words for whoever comes second."""
+        place = None
+        with suppress(sa.exc.SQLAlchemyError), self.engine.connect() as connection:
+            place = connection.execute(sa.select(meta.c.value).where(meta.c.name == _ADDRESS)).scalar()
+        at = f" at {place}" if place else ""
+        return f"is being served by another process{at}: use that (POST /annotators makes tokens), or stop it first"
 
 
 def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     """Insert rows, or overwrite those with the same primary key."""
     connection.execute(_upserting(connection.dialect.name, table, tuple(rows[0])), rows)
+
+
+# Statements are built once: it takes longer than to run them.
+_VALUES: sa.BindParameter[Any] = sa.bindparam("values", expanding=True)
+_ANSWERED = leases.delete().where(sa.tuple_(leases.c.item, leases.c.annotator).in_(_VALUES))
+
+
+@cache
+def _looking_up(table: sa.Table, column: str, columns: tuple[str, ...]) -> Any:
+    wanted = [table.c[column], *(table.c[name] for name in columns)] if columns else list(table.c)
+    return sa.select(*wanted).where(table.c[column].in_(_VALUES))
 
 
 @cache

@@ -107,7 +107,10 @@ def delivery_of(
     if action not in ACTIONS:
         raise InputError(f"action must be one of {', '.join(ACTIONS)}; got {str(action)[:60]!a}")
     item = name_of(given.get("item"), "item")
-    who = name_of(annotator if given.get("annotator") is None else given["annotator"], "annotator")
+    named = annotator if given.get("annotator") is None else given["annotator"]
+    if named is None:
+        raise InputError('whose answer is it? add "annotator": "NAME"; only the token of an annotator says it by itself')
+    who = name_of(named, "annotator")
     if annotator is not None and who != annotator:
         raise PermissionError(f"this token is of {annotator}, who cannot answer for others")
     label = given.get("label")

@@ -58,6 +58,14 @@ def test_a_changing_mix_of_classes_is_no_drift() -> None:
     assert drift.score(fit(crowd.votes), time).flagged == []
 
 
+def test_those_beside_somebody_who_changes_are_not_flagged() -> None:
+    # Annotator 0 says 0 whatever the item is from item 60 on: the consensus of four is less sure from then on.
+    item, who = (codes.ravel() for codes in np.indices((120, 4)))
+    label = np.where((who == 0) & (item >= 60), 0, item % 2)
+    found = drift.score(fit(Annotations.from_arrays(item, who, label)), item)
+    assert found.flagged == [0]
+
+
 def test_votes_of_one_time_have_no_order() -> None:
     result, _ = tired_crowd(0)
     assert drift.score(result, np.zeros(result.votes.n_votes)).frame["score"].to_numpy().max() == pytest.approx(0, abs=1e-9)

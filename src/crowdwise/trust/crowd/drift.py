@@ -12,7 +12,7 @@ Brownian bridge when quality is constant. Its largest absolute value tests again
 Notes
 -----
 The limit is approached from below, so the test is conservative for few votes. Votes of equal time have
-no order: the sum is looked at only between different times. Cost: O(E (log E + K^2)).
+no order: the sum is looked at only between different times. Changes below 5 points are not flagged. Cost: O(E (log E + K^2)).
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from crowdwise.trust.crowd.times import time_of_votes
 __all__ = ["score"]
 
 
-_FEWEST = 10
+# Votes of an annotator, and the change of the agreement to report. Where one of a few annotators changes, the consensus is less
+# sure from then on and the agreement of all others falls by fractions of a point: no chance, and nothing to act on.
+_FEWEST, _LEAST = 10, 0.05
 
 
 def score(result: Result, time: Any, votes: Annotations | None = None, *, fdr: float = 0.05) -> Report:
@@ -74,12 +76,12 @@ def score(result: Result, time: Any, votes: Annotations | None = None, *, fdr: f
     statistic = np.where(sd > 1e-9, largest / np.where(sd > 1e-9, sd, 1.0), 0.0)
     p_value = np.where(n >= _FEWEST, kolmogorov(statistic), np.nan)
     q_value = benjamini_hochberg(p_value)
-    flag = np.nan_to_num(q_value, nan=1.0) <= fdr
     first = np.arange(len(order)) <= place[who]
     before, after = (
         segment_sum(who[part], agreement[part], n_annotators) / np.maximum(segment_sum(who[part], None, n_annotators), 1)
         for part in (first, ~first)
     )
+    flag = (np.nan_to_num(q_value, nan=1.0) <= fdr) & (np.abs(after - before) >= _LEAST)
     changed = np.where(n > 0, when[np.minimum(place + 1, max(len(when) - 1, 0))] if len(when) else 0.0, np.nan)
     reason = [
         f"agreement with the consensus {'fell' if b > a else 'rose'} from {b:.0%} to {a:.0%}"
