@@ -76,9 +76,10 @@ class Records:
             raise NotMeasuredError(f"{self.path.stem} {key}")
 
     def used(self) -> list[dict[str, Any]]:
-        """The lines that `once` has handed out; all lines where it was never asked."""
+        """The lines that `once` has handed out since this was asked last; all lines where there are none."""
         last = {line["key"]: line for line in self.lines()}
-        return [last[key] for key in self._used if key in last] if self._used else list(last.values())
+        asked, self._used = self._used, {}
+        return [last[key] for key in asked if key in last] if asked else list(last.values())
 
     def add(self, key: str, result: Any) -> None:
         """Append a run."""
