@@ -42,23 +42,30 @@ def number(cell: str) -> float:
     return float(cell.split()[0].replace(",", ""))
 
 
-def label_methods() -> tuple[str, list[Table]]:
-    """Mean accuracy on the 17 sets, and how each does beside majority vote on single ones."""
+def label_sources() -> tuple[list[tuple[str, dict[str, str], dict[str, float]]], list[Table]]:
+    """Methods with their accuracies and, set by set, how far these are above majority vote."""
     real, chosen = tables("accuracy", "real data")[0], tables("accuracy", "auto", "17")[0]
     experience = next(one for one in tables("calibration", "experience") if "accuracy" in one.header)
     sources = [(name, column(real, name), column(real, "majority")) for name in LABEL_METHODS]
     sources.append(("consensus, the default", column(experience, "accuracy"), column(experience, "majority")))
     sources.append(("auto, chooses by held-out votes", column(chosen, "auto"), column(chosen, "majority")))
+    gaps = [
+        {key: number(own[key]) - number(majority[key]) for key in own if key.strip("*") not in ("mean", "median")}
+        for _, own, majority in sources
+    ]
+    return [(name, own, gap) for (name, own, _), gap in zip(sources, gaps, strict=True)], [real, chosen, experience]
+
+
+def label_methods() -> tuple[str, list[Table]]:
+    """Mean accuracy on the 17 sets, and how each does beside majority vote on single ones."""
+    sources, found = label_sources()
     rows = []
-    for name, own, majority in sources:
-        sets = [key for key in own if key.strip("*") not in ("mean", "median")]
-        gaps = [number(own[key]) - number(majority[key]) for key in sets]
-        ahead = [key for key, gap in zip(sets, gaps, strict=True) if gap > 0]
-        worst = "" if name == "majority" else f"{min(gaps):+.1f} ({sets[gaps.index(min(gaps))]})"
-        won = "" if name == "majority" else f"{len(ahead)} of {len(sets)}"
-        rows.append([name, own.get("*mean*") or own["mean"], won, worst])
+    for name, own, gaps in sources:
+        ahead, least = sum(gap > 0 for gap in gaps.values()), min(gaps, key=gaps.__getitem__)
+        beside = ["", ""] if name == "majority" else [f"{ahead} of {len(gaps)}", f"{gaps[least]:+.1f} ({least})"]
+        rows.append([name, own.get("*mean*") or own["mean"], *beside])
     head = ["method", "mean accuracy", "sets above majority vote", "worst beside majority vote"]
-    return table(head, rows), [real, chosen, experience]
+    return table(head, rows), found
 
 
 def classifiers() -> tuple[str, list[Table]]:
