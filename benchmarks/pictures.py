@@ -15,7 +15,7 @@ def dots(file: str, rows: dict[str, dict[str, float]], below: str, *, log: bool 
     matplotlib.rcParams |= {"svg.hashsalt": "crowdwise", "svg.fonttype": "none"}
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.6, 0.34 * len(rows) + 0.8), layout="constrained")
+    figure = Figure(figsize=(8.2, 0.34 * len(rows) + 0.8), layout="constrained")
     axes = figure.subplots()
     named = list(dict.fromkeys(name for values in rows.values() for name in values))
     for place, values in enumerate(rows.values()):
@@ -38,7 +38,7 @@ def dots(file: str, rows: dict[str, dict[str, float]], below: str, *, log: bool 
 def draw() -> Iterator[str]:
     """The pictures of the questions whose rooms have none that fits."""
     labels = {name: gaps for name, _, gaps in label_sources()[0] if name != "majority"}
-    dots("answer-labels.svg", labels, "points of accuracy above majority vote; a dot per set, the stroke is the mean")
+    dots("answer-labels.svg", labels, "points of accuracy above majority vote; a dot is a set, the stroke the mean")
     accuracy = {name: column(tables("classifiers", f"learn {name}")[0], "test accuracy") for name in SETS}
     gaps = {
         method: {
@@ -51,5 +51,5 @@ def draw() -> Iterator[str]:
     dots("answer-classifiers.svg", gaps, "points of test accuracy above two-stage majority; the stroke is the mean")
     million = [row for row in tables("how-fast", "neighbours")[0].rows if row[0] == "1,000,000"]
     seconds = {f"{row[1]}: {row[2]}": {"seconds": number(row[3])} for row in million if row[3][0].isdigit()}
-    dots("answer-speed.svg", seconds, "seconds for a million votes (each step is ten times the one before)", log=True)
+    dots("answer-speed.svg", seconds, "seconds for a million votes, on a scale of powers of ten", log=True)
     yield "three pictures: drawn"
