@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.declaration import scripts
 from benchmarks.page import block, put, table
-from benchmarks.places import DOCS, EVIDENCE, HOW_FAST
+from benchmarks.places import DOCS, EVIDENCE, HOW_FAST, ROOT
 from benchmarks.provenance import measured_in
 
 sys.path.insert(0, str(DOCS / "hooks"))
@@ -42,23 +42,30 @@ def number(cell: str) -> float:
     return float(cell.split()[0].replace(",", ""))
 
 
-def label_methods() -> tuple[str, list[Table]]:
-    """Mean accuracy on the 17 sets, and how each does beside majority vote on single ones."""
+def label_sources() -> tuple[list[tuple[str, dict[str, str], dict[str, float]]], list[Table]]:
+    """Methods with their accuracies and, set by set, how far these are above majority vote."""
     real, chosen = tables("accuracy", "real data")[0], tables("accuracy", "auto", "17")[0]
     experience = next(one for one in tables("calibration", "experience") if "accuracy" in one.header)
     sources = [(name, column(real, name), column(real, "majority")) for name in LABEL_METHODS]
     sources.append(("consensus, the default", column(experience, "accuracy"), column(experience, "majority")))
     sources.append(("auto, chooses by held-out votes", column(chosen, "auto"), column(chosen, "majority")))
+    gaps = [
+        {key: number(own[key]) - number(majority[key]) for key in own if key.strip("*") not in ("mean", "median")}
+        for _, own, majority in sources
+    ]
+    return [(name, own, gap) for (name, own, _), gap in zip(sources, gaps, strict=True)], [real, chosen, experience]
+
+
+def label_methods() -> tuple[str, list[Table]]:
+    """Mean accuracy on the 17 sets, and how each does beside majority vote on single ones."""
+    sources, found = label_sources()
     rows = []
-    for name, own, majority in sources:
-        sets = [key for key in own if key.strip("*") not in ("mean", "median")]
-        gaps = [number(own[key]) - number(majority[key]) for key in sets]
-        ahead = [key for key, gap in zip(sets, gaps, strict=True) if gap > 0]
-        worst = "" if name == "majority" else f"{min(gaps):+.1f} ({sets[gaps.index(min(gaps))]})"
-        won = "" if name == "majority" else f"{len(ahead)} of {len(sets)}"
-        rows.append([name, own.get("*mean*") or own["mean"], won, worst])
+    for name, own, gaps in sources:
+        ahead, least = sum(gap > 0 for gap in gaps.values()), min(gaps, key=gaps.__getitem__)
+        beside = ["", ""] if name == "majority" else [f"{ahead} of {len(gaps)}", f"{gaps[least]:+.1f} ({least})"]
+        rows.append([name, own.get("*mean*") or own["mean"], *beside])
     head = ["method", "mean accuracy", "sets above majority vote", "worst beside majority vote"]
-    return table(head, rows), [real, chosen, experience]
+    return table(head, rows), found
 
 
 def classifiers() -> tuple[str, list[Table]]:
@@ -111,6 +118,48 @@ ANSWERS: dict[str, Callable[[], tuple[str, list[Table]]]] = {
 }
 
 
+def in_short() -> str:
+    """What a newcomer should know of each question, good or bad, in a line each."""
+    sources, _ = label_sources()
+    _, own, gaps = next(one for one in sources if one[0].startswith("consensus"))
+    mean = tables("accuracy", "real data")[0]
+    worst = min(gaps, key=gaps.__getitem__)
+    accepted = tables("calibration", "calibration", "Accepted")[0]
+    stated, alone = (column(accepted, f"5%, {how}")["*above the rate*"] for how in ("experience", "none"))
+    million = {(row[1].split()[0], row[2]): row for row in tables("how-fast", "neighbours")[0].rows if row[0] == "1,000,000"}
+    ours, theirs = million["crowdwise", "dawid-skene"], million["crowd-kit", "DawidSkene"]
+    found = {
+        name: next(one for one in tables("campaigns", "active curves", name) if one.label == name) for name in ("rte", "web")
+    }
+    saved = {name: column(one, "saving (%)")["warm-information"] for name, one in found.items()}
+    learn = {name: column(tables("classifiers", f"learn {name}")[0], "test accuracy") for name in SETS}
+    gained = {name: number(by["aggnet"]) - number(by["two-stage majority"]) for name, by in learn.items()}
+    lost, majority = sum(gap < 0 for gap in gaps.values()), column(mean, "majority")["*mean*"]
+    rows = [
+        [
+            "right labels on 17 real crowds, mean",
+            f"{own['mean']} %",
+            f"majority vote {majority} %",
+            f"behind it on {lost} of {len(gaps)}, at worst by {-gaps[worst]:.1f} points ({worst})",
+        ],
+        [
+            "crowds where more of the accepted labels are wrong than the 5 % that was stated",
+            stated,
+            f"the model alone {alone}",
+            "a certificate takes an audit",
+        ],
+        [f"a million votes, {ours[2]}", f"{ours[3]} s", f"crowd-kit {theirs[3]} s", "other methods take longer"],
+        ["answers saved by choosing questions", f"{saved['rte']} % on rte", "0 % at random", f"{saved['web']} % on web"],
+        [
+            "test accuracy of a network that learns from votes (aggnet)",
+            f"{max(gained.values()):+.1f} points at best",
+            "two stages with majority vote",
+            f"{min(gained.values()):+.1f} at worst, of {len(gained)} sets",
+        ],
+    ]
+    return table(["", "crowdwise", "beside", "where it loses"], rows).replace("---:", "---")
+
+
 def without_data() -> str:
     """Which benchmarks need no set, which need sets of scikit-learn or simulated ones beside them, and what the others need."""
     rooms: dict[str, list[str]] = {}
@@ -144,5 +193,8 @@ def answer() -> Iterator[str]:
         text, sources = cut()
         put(question, f"{text}\n\n{source_line(sources)}", INDEX)
         yield f"{question}: cut out of the rooms"
+    for page in (DOCS / "index.md", ROOT / "README.md"):
+        put("in short", in_short(), page)
+        yield f"in short: into {page.name}"
     put("without data", without_data())
     yield "without data: from the declarations"

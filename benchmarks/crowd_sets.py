@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 import crowdwise
@@ -10,6 +12,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 
 
+@cache
 def labelled(name: str) -> tuple[Annotations, np.ndarray]:
     """Votes without repeats, and the true class of every item, -1 where it is unknown."""
     folder = SHARED / name

@@ -40,7 +40,8 @@ def state(script: Script) -> str:
         marks = [(line.get("day") or day_of(line["code"]), line["code"]) for line in records]
         kind = f"{len(records)} records, "
     else:
-        marks, kind = [mark for section in script.declared.sections for mark in measured_in(block(section))], ""
+        marks = [mark for section in script.declared.sections for mark in measured_in(block(section))]
+        kind = "rerun to record; " if marks and script.declared.renders else ""
     days = sorted({day for day, _ in marks if day})
     if not days and records:
         return f"{kind}stale (made by commits that this history does not have)"

@@ -28,11 +28,13 @@ def put(section: str, text: str, path: Path | None = None) -> None:
     text = relative(text.strip(), path)
     page = path.read_text(encoding="utf-8")
     path.write_text(_between(section).sub(lambda found: f"{found[1]}{text}\n{found[3]}", page), encoding="utf-8")
-    print(f"written to {path.relative_to(DOCS)}, section {section}")
+    print(f"written to {path.name}, section {section}")
 
 
 def relative(text: str, path: Path) -> str:
     """Links from the folder of the docs as links from a page."""
+    if not path.is_relative_to(DOCS):
+        return re.sub(r"\]\((?![a-z]+:|#|/)([^)\s]+)\)", r"](docs/\1)", text)
     folder = path.parent.relative_to(DOCS).as_posix()
     up = "" if folder == "." else "../" * (folder.count("/") + 1)
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import date
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.places import KEPT, RECORDS
 from benchmarks.provenance import code, machine
 
 __all__ = ["KEPT", "NotMeasuredError", "Records", "rounded"]
 
+Measure = TypeVar("Measure", bound=Callable[..., Any])
 DIGITS = 6
 # While pages are rendered from records, nothing may be measured.
 RENDERING = False
@@ -34,10 +36,24 @@ class Records:
     def __init__(self, name: str, folder: Path = RECORDS) -> None:
         self.path = folder / f"{name}.jsonl"
         self._used: dict[str, None] = {}
+        self._read: tuple[int, dict[str, Any]] = (-1, {})
 
     def read(self) -> dict[str, Any]:
         """Key -> result."""
-        return {line["key"]: line["result"] for line in self.lines()}
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if size != self._read[0]:
+            self._read = size, {line["key"]: line["result"] for line in self.lines()}
+        return self._read[1]
+
+    def each(self, measure: Measure) -> Measure:
+        """Decorate a function whose calls are runs: the key is its name with the arguments, which are plain values."""
+
+        @wraps(measure)
+        def kept(*values: Any, **named: Any) -> Any:
+            key = json.dumps([measure.__name__, *values, *([named] if named else [])])
+            return self.once(key, lambda: measure(*values, **named))
+
+        return kept  # type: ignore[return-value]
 
     def codes(self, keys: list[str]) -> list[str]:
         """The codes that the runs with these keys came from, in the order of the file."""
@@ -60,9 +76,10 @@ class Records:
             raise NotMeasuredError(f"{self.path.stem} {key}")
 
     def used(self) -> list[dict[str, Any]]:
-        """The lines that `once` has handed out; all lines where it was never asked."""
+        """The lines that `once` has handed out since this was asked last; all lines where there are none."""
         last = {line["key"]: line for line in self.lines()}
-        return [last[key] for key in self._used if key in last] if self._used else list(last.values())
+        asked, self._used = self._used, {}
+        return [last[key] for key in asked if key in last] if asked else list(last.values())
 
     def add(self, key: str, result: Any) -> None:
         """Append a run."""
@@ -90,7 +107,9 @@ class Records:
 
 
 def rounded(value: Any) -> Any:
-    """The same with six significant digits: more than any table shows."""
+    """The same as plain values, with six significant digits: more than any table shows."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from benchmarks import records
 from benchmarks.answers import answer
 from benchmarks.declaration import scripts
+from benchmarks.pictures import draw
 from benchmarks.running import call, load
 
 
@@ -28,3 +29,4 @@ def render() -> Iterator[str]:
     finally:
         records.RENDERING = False
     yield from answer()
+    yield from draw()

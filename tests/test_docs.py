@@ -39,7 +39,8 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
-# The README shows commands on files that its reader already has.
+# These show commands on files that their reader already has.
+WITH_FILES = ("README.md", "what-to-type.md")
 README_FILES = {
     "votes.csv": "item,annotator,label,region\n"
     + "".join(
@@ -169,7 +170,7 @@ def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch:
     for package in re.findall(r"^<!-- needs (\w+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE):
         pytest.importorskip(package, reason=f"{package} is not installed")
     names: dict[str, Any] = {"__name__": "__main__"}
-    readme = page.name == "README.md"
+    readme = page.name in WITH_FILES
     if readme:
         for name, text in README_FILES.items():
             Path(name).parent.mkdir(exist_ok=True)

@@ -22,7 +22,7 @@ from benchmarks.accuracy.real_data import SETS
 from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import KEPT, Records
 from crowdwise.kernels.numerics import generator
 from crowdwise.trust.choice.candidates import CANDIDATES, rank_of
 from crowdwise.trust.choice.decision import decide
@@ -36,10 +36,11 @@ BENCHMARK = Benchmark(
     "How close does the automatic choice come to the best label method of every set?",
     sections=("auto",),
     data=("labelled",),
+    renders=("",),
     quick="dog",
 )
 
-RUNS = KEPT / "auto"
+FITS, RUNS = KEPT / "auto", Records("auto")
 SEEDS = 3
 FOLDS = 5
 CROWDS: dict[str, dict[str, object]] = {
@@ -69,7 +70,7 @@ def drawn_or_read(name: str) -> tuple[crowdwise.Annotations, np.ndarray]:
 
 def fitted(name: str, method: str, votes: crowdwise.Annotations, held: HeldOut) -> dict[str, np.ndarray]:
     """Class probabilities of the items of held-out votes, [H, K], and of all items, [N, K]: kept, or fitted now."""
-    file = RUNS / f"{re.sub('[ ]', '_', re.sub('[,%]', '', name))}@{method}.npz"
+    file = FITS / f"{re.sub('[ ]', '_', re.sub('[,%]', '', name))}@{method}.npz"
     if not file.exists():
         whole = crowdwise.make(method).fit(votes).result_.model_posterior
         shares = np.zeros((len(held.terms.item), votes.n_classes), np.float32)
@@ -77,11 +78,12 @@ def fitted(name: str, method: str, votes: crowdwise.Annotations, held: HeldOut) 
             part = crowdwise.make(method).fit(held.part(number)).result_
             own = held.terms.fold == number
             shares[own] = part.model_posterior[held.terms.item[own]]
-        RUNS.mkdir(parents=True, exist_ok=True)
+        FITS.mkdir(parents=True, exist_ok=True)
         np.savez(file, shares=shares, post=whole.astype(np.float32))
     return dict(np.load(file))
 
 
+@RUNS.each
 def measure(name: str, standard_errors: float = 1.0) -> dict[str, object]:
     votes, truth = drawn_or_read(name)
     # The folds of `auto` with its default seed.
@@ -123,7 +125,7 @@ def main() -> None:
         "candidate that turns out best in that row judged by the truth; in the last row, the one that is best on average. "
         "*auto - best* of the last row is the mean of those above it. The stack is `stack=True`.\n"
     )
-    parts = [provenance("python -m benchmarks run auto"), about]
+    parts = [provenance("python -m benchmarks run auto", RUNS), about]
     for title, names in (("real sets", SETS), (f"simulated crowds, {SEEDS} seeds each", list(CROWDS))):
         parts += [f"**{len(names)} {title}.** {summary(runs, names)}\n", body(runs, names), ""]
     put("auto", "\n".join(parts))

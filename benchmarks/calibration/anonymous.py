@@ -1,21 +1,19 @@
 """How sure labels of anonymous votes may be: the exponent of `consensus` where nobody knows who voted.
 
-    python -m benchmarks run anonymous [--sets S,T] [--dry-run]
+    python -m benchmarks run anonymous [--sets S,T]
 
 Every labelled set loses the names of its annotators; CIFAR-10H, whose votes are counts, is drawn down to 1 to 50 votes per
 item (3,000 items, seed 0); and votes are simulated on items that differ: the shares of an item's votes are drawn around those
 of its class (a Dirichlet distribution of concentration 6, three classes, 1,500 items, seed 1). The exponent is the one with the
 smallest mean log-loss over the labelled sets alone, estimated again without each in turn. Columns are measured with the
-exponent of named votes and with the one that `crowdwise.estimator.experience` ships for anonymous ones. Runs are kept in
-benchmarks/.runs/anonymous.json.
+exponent of named votes and with the one that `crowdwise.estimator.experience` ships for anonymous ones.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
-from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,7 @@ from benchmarks.accuracy.real_data import SETS
 from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.data.anonymous import AnonymousVotes
 from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.trust.metrics import ece
@@ -36,11 +34,12 @@ BENCHMARK = Benchmark(
     "How sure may labels be where nobody knows who voted?",
     sections=("anonymous",),
     data=("labelled", "cifar10h"),
+    renders=("",),
     quick="--sets dog",
     small={"DRAWN": (3,), "SIMULATED": (3,)},
 )
 
-RUNS = KEPT / "anonymous.json"
+RUNS = Records("anonymous")
 GRID = np.round(np.arange(0.0, 1.501, 0.01), 2)
 # So many votes that one set takes many minutes; exponents rest on the others.
 SLOW = ("ner_mturk", "cifar10n", "convarg_pairs")
@@ -53,33 +52,39 @@ def nameless(item: Any, label: Any, items: Any, classes: Any) -> AnonymousVotes:
     return AnonymousVotes.from_codes(item, np.arange(len(item)), label, items, np.arange(len(item)), classes)
 
 
-def problems(wanted: list[str]) -> Iterator[tuple[str, AnonymousVotes, np.ndarray]]:
-    """Name, votes and true codes (-1 where unknown) of everything that is measured."""
-    for where in wanted:
-        votes, truth = labelled(where)
-        truth = truth.astype(np.int64)
-        yield where, nameless(votes.item, votes.label, votes.items, votes.classes), truth
+def problem(name: str) -> tuple[AnonymousVotes, np.ndarray]:
+    """Votes and true codes (-1 where unknown) of a set, or of the votes that are drawn."""
+    if name in SETS:
+        votes, truth = labelled(name)
+        return nameless(votes.item, votes.label, votes.items, votes.classes), truth.astype(np.int64)
+    return drawn()[name]
+
+
+@cache
+def drawn() -> dict[str, tuple[AnonymousVotes, np.ndarray]]:
+    made = {}
     counts = pl.read_csv(SHARED / "cifar10h" / "counts.csv").drop("item").to_numpy()
     known = pl.read_csv(SHARED / "cifar10h" / "truth.csv")["label"].to_numpy().astype(np.int64)
     rng = np.random.default_rng(0)
     picked = rng.choice(len(counts), min(3000, len(counts)), replace=False)
     for n in DRAWN:
-        drawn = [rng.permutation(np.repeat(np.arange(10), counts[k]))[:n] for k in picked]
-        item = np.repeat(np.arange(len(picked)), [len(each) for each in drawn])
-        yield (
-            f"cifar10h, {n} votes",
-            nameless(item, np.concatenate(drawn), np.arange(len(picked)), np.arange(10)),
-            known[picked],
-        )
+        votes = [rng.permutation(np.repeat(np.arange(10), counts[k]))[:n] for k in picked]
+        item = np.repeat(np.arange(len(picked)), [len(each) for each in votes])
+        of_all = nameless(item, np.concatenate(votes), np.arange(len(picked)), np.arange(10))
+        made[f"cifar10h, {n} votes"] = of_all, known[picked]
     rng = np.random.default_rng(1)
     for n in SIMULATED:
         truth = rng.integers(0, 3, 1500)
         shares = np.array([rng.dirichlet(6 * BASE[k]) for k in truth])
         label = np.concatenate([rng.choice(3, n, p=share) for share in shares])
-        yield f"simulated, {n} votes", nameless(np.repeat(np.arange(1500), n), label, np.arange(1500), np.arange(3)), truth
+        item = np.repeat(np.arange(1500), n)
+        made[f"simulated, {n} votes"] = nameless(item, label, np.arange(1500), np.arange(3)), truth
+    return made
 
 
-def measured(votes: AnonymousVotes, truth: np.ndarray) -> dict[str, Any]:
+@RUNS.each
+def measured(name: str) -> dict[str, Any]:
+    votes, truth = problem(name)
     result = crowdwise.make("consensus").fit(votes).result_
     judged = np.flatnonzero(truth >= 0)
     z, rows = truth[judged], np.arange(len(judged))
@@ -105,20 +110,11 @@ def measured(votes: AnonymousVotes, truth: np.ndarray) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", default="")
-    parser.add_argument("--dry-run", action="store_true", help="fit nothing; print what was measured before")
     asked = parser.parse_args()
-    runs: dict[str, Any] = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+    warnings.simplefilter("ignore")
     wanted = asked.sets.split(",") if asked.sets else [name for name in SETS if name not in SLOW]
-    for name, votes, truth in () if asked.dry_run else problems(wanted):
-        if name in runs:
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            runs[name] = measured(votes, truth)
-        RUNS.parent.mkdir(exist_ok=True)
-        RUNS.write_text(json.dumps(runs))
-        print(name, {key: value for key, value in runs[name].items() if not isinstance(value, list)}, flush=True)
-    report(runs)
+    wanted += [f"cifar10h, {n} votes" for n in DRAWN] + [f"simulated, {n} votes" for n in SIMULATED]
+    report({name: measured(name) for name in wanted})
 
 
 def report(runs: dict[str, Any]) -> None:
@@ -141,7 +137,7 @@ def report(runs: dict[str, Any]) -> None:
         "ECE",
         "best exponent",
     ]
-    text = provenance("python -m benchmarks run anonymous")
+    text = provenance("python -m benchmarks run anonymous", RUNS)
     text += (
         f"\nBest exponent over {len(real)} sets: {best:.2f} ({min(without):.2f} to {max(without):.2f} without one of them); "
     )

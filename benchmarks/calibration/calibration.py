@@ -1,18 +1,15 @@
 """How far the confidence of `consensus` is off on real data, and what the calibrations, label sets and decisions make of it.
 
-    python -m benchmarks run calibration [SET ...] [--dry-run]
+    python -m benchmarks run calibration [SET ...]
 
 Without gold: the models as they are, experience with other crowds, and votes of dependent annotators counted for less as well;
-all judged on all gold. With gold: fitted to a random half of it and judged on the other, five times. Runs are kept in
-benchmarks/.runs/calibration.json, so that an interrupted command goes on where it stopped; delete the file to measure anew.
+all judged on all gold. With gold: fitted to a random half of it and judged on the other, five times.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import sys
 from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,7 @@ from benchmarks.accuracy.real_data import SETS
 from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.estimator.outcome import Result
 from crowdwise.trust.calibration import (
     ConformalSets,
@@ -41,11 +38,12 @@ BENCHMARK = Benchmark(
     "How far off is the confidence of the default, and what do calibration and label sets make of it?",
     sections=("calibration",),
     data=("labelled",),
-    quick="dog --dry-run",
+    renders=("",),
+    quick="dog",
     small={"SPLITS": 1},
 )
 
-RUNS = KEPT / "calibration.json"
+RUNS = Records("calibration")
 METHOD = "consensus"
 SPLITS = 5
 ALPHA = 0.1
@@ -57,14 +55,13 @@ FITS = {"temperature": Temperature.fit, "dirichlet": Dirichlet.fit, "isotonic": 
 SCORES: dict[str, dict[str, Any]] = {"LAC": {}, "APS": {"score": "aps"}, "LAC by class": {"by_class": True}}
 
 
+@RUNS.each
 def measured(name: str) -> dict[str, Any]:
     """Everything about one set, as plain numbers."""
     votes, truth = labelled(name)
     truth = truth.astype(np.int64)
     result = crowdwise.make(METHOD).fit(votes).result_
-    started = perf_counter()
     effective = EffectiveVotes.fit(result)
-    seconds = {"groups": perf_counter() - started}
     posteriors = {
         "none": result.model_posterior,
         "experience": result.posterior,
@@ -75,7 +72,6 @@ def measured(name: str) -> dict[str, Any]:
         "n_gold": int((truth >= 0).sum()),
         "best": Temperature.fit(result.posterior, truth).value,
         "n_groups": effective.n_groups,
-        "seconds": seconds,
         "free": {
             way: {measure: of(q, truth) for measure, of in MEASURES.items()}
             | {"interval": ece_interval(q, truth, n_resamples=resamples)}
@@ -126,7 +122,7 @@ def split(result: Result, truth: np.ndarray, seed: int) -> dict[str, Any]:
 
 def page(runs: dict[str, Any], names: list[str]) -> str:
     parts = (part(runs, names) for part in (free, gold, sets, accepted))
-    return "\n".join([provenance("python -m benchmarks run calibration"), *parts])
+    return "\n".join([provenance("python -m benchmarks run calibration", RUNS), *parts])
 
 
 def free(runs: dict[str, Any], names: list[str]) -> str:
@@ -216,21 +212,9 @@ def _rate(errors: float, n: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("sets", nargs="*")
-    parser.add_argument("--dry-run", action="store_true", help="print, do not write the page")
-    given = parser.parse_args()
-    runs: dict[str, Any] = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-    for name in given.sets or SETS:
-        if name not in runs:
-            runs[name] = measured(name)
-            RUNS.parent.mkdir(exist_ok=True)
-            RUNS.write_text(json.dumps(runs))
-        run = runs[name]
-        print(name, {way: round(values["ECE"], 3) for way, values in run["free"].items()}, run["seconds"], flush=True)
-    names = [name for name in SETS if name in runs]
-    text = page(runs, names)
-    if given.dry_run:
-        print(text)
-    else:
+    names = sys.argv[1:] or SETS
+    text = page({name: measured(name) for name in names}, names)
+    if names == SETS:
         put("calibration", text)
+    else:  # a part of a table is no table
+        print(text)

@@ -1,18 +1,16 @@
 """How sure labels may be: the exponent of every label-only method, and what confidence is then worth on every labelled set.
 
-    python -m benchmarks run experience [--methods A,B] [--sets S,T] [--dry-run]
+    python -m benchmarks run experience [--methods A,B] [--sets S,T]
 
 For every set and method the model's posterior is fitted once, without true labels, and the log-loss of q^(1 / votes^gamma)
 against the true labels is kept for a grid of gamma. The exponent of a method is the gamma with the smallest mean over sets;
 it is estimated again without each set in turn. What `crowdwise.estimator.experience` ships is .10 larger (see there), and
-never below 0. Columns of the second table are measured with the shipped exponents. Runs are kept in
-benchmarks/.runs/experience.json, so that an interrupted command resumes; delete the file, or lines in it, to measure again.
+never below 0. Columns of the second table are measured with the shipped exponents.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from time import perf_counter
 from typing import Any
@@ -25,7 +23,7 @@ from benchmarks.accuracy.real_data import SETS
 from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.calibration.selection import select
@@ -35,10 +33,11 @@ BENCHMARK = Benchmark(
     "How sure may labels of each method be, and is confidence then right?",
     sections=("experience",),
     data=("labelled",),
+    renders=("",),
     quick="--methods consensus --sets dog,rte",
 )
 
-RUNS = KEPT / "experience.json"
+RUNS = Records("experience")
 GRID = np.round(np.arange(-0.3, 2.001, 0.01), 2)
 RATE = 0.05
 # Pairs that take more than several minutes each; the exponent then rests on the other sets.
@@ -49,9 +48,18 @@ SLOW = {
 }  # fmt: skip
 
 
-def measured(name: str, where: str, votes: crowdwise.Annotations, truth: np.ndarray) -> dict[str, Any]:
+@RUNS.each
+def measured(where: str, name: str) -> dict[str, Any] | None:
+    """A method on a set; None where the method refuses it."""
+    votes, truth = labelled(where)
+    truth = truth.astype(np.int64)
     started = perf_counter()
-    result = crowdwise.make(name).fit(votes).result_
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = crowdwise.make(name).fit(votes).result_
+    except crowdwise.errors.CrowdwiseError:
+        return None
     seconds = perf_counter() - started
     judged = np.flatnonzero(truth >= 0)
     z = truth[judged]
@@ -95,28 +103,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", default="")
     parser.add_argument("--sets", default="")
-    parser.add_argument("--dry-run", action="store_true", help="fit nothing; print what was measured before")
     asked = parser.parse_args()
     methods = asked.methods.split(",") if asked.methods else [n for n in label_methods() if n != "auto"]
-    runs: dict[str, dict[str, Any]] = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-    for where in [] if asked.dry_run else asked.sets.split(",") if asked.sets else SETS:
-        votes, truth = labelled(where)
-        truth = truth.astype(np.int64)
+    runs: dict[str, dict[str, Any]] = {}
+    for where in asked.sets.split(",") if asked.sets else SETS:
         for name in methods:
-            if name in runs.get(where, {}) or (name, where) in SLOW or not label_methods()[name].suits(votes.n_classes):
-                continue
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    runs.setdefault(where, {})[name] = measured(name, where, votes, truth)
-                except crowdwise.errors.CrowdwiseError as refused:
-                    print(where, name, refused, flush=True)
-                    continue
-            RUNS.parent.mkdir(exist_ok=True)
-            RUNS.write_text(json.dumps(runs))
-            found = runs[where][name]
-            print(f"{where:18s} {name:24s} {found['seconds']:7.2f} s  {100 * found['accuracy']:5.1f}", flush=True)
-    report(runs)
+            if (name, where) not in SLOW and label_methods()[name].suits(classes_of(where)):
+                found = measured(where, name)
+                if found is not None:
+                    runs.setdefault(where, {})[name] = found
+    if not asked.methods and not asked.sets:  # a part of a table is no table
+        report(runs)
+
+
+@RUNS.each
+def classes_of(where: str) -> int:
+    return labelled(where)[0].n_classes
 
 
 def report(runs: dict[str, dict[str, Any]]) -> None:
@@ -129,7 +131,7 @@ def report(runs: dict[str, dict[str, Any]]) -> None:
         rows.append([name, f"{best:.2f}", f"{low:.2f} to {high:.2f}", f"{quartiles[0]:.2f} to {quartiles[1]:.2f}",
                      str(n_sets), f"{shipped:.2f}"])  # fmt: skip
     head = ["method", "exponent", "without one set", "quartiles of sets", "sets", "shipped"]
-    text = provenance("python -m benchmarks run experience") + "\n" + table(head, rows)
+    text = provenance("python -m benchmarks run experience", RUNS) + "\n" + table(head, rows)
     text += "\n\n" + consensus_table(runs)
     put("experience", text)
 

@@ -1,26 +1,20 @@
 """Learning curves of policies on simulated and recorded crowds: RD, AD, AC and DALC, and the label-only policies.
 
     python -m benchmarks run active_curves                      # written to its page
-    python -m benchmarks run active_curves --seeds 2 --dry-run
-    python -m benchmarks run active_curves --tables             # from the runs that are there
+    python -m benchmarks run active_curves --seeds 2 --studies rte    # prints the tables of a part
 
 Every campaign starts without votes. The same model judges all policies of a table: accuracy of the labels of all items and,
 with features, of predictions on test items. An answer is needed to reach a level if the level is then held for three
 measurements in a row, so that one lucky batch does not count.
-
-Runs are kept in benchmarks/.runs/active_curves.json, so that an interrupted command goes on where it stopped, and the curves
-in benchmarks/.runs/active_curves.csv.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -32,7 +26,7 @@ import crowdwise.io
 from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import IMAGES, SHARED, interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.campaign.loop import ActiveLoop
 from crowdwise.campaign.oracle import RecordedCrowd
 from crowdwise.campaign.policies import policy_of
@@ -43,11 +37,11 @@ BENCHMARK = Benchmark(
     sections=("active curves",),
     data=("rte", "dog", "labelme", "sentence_polarity"),
     packages=("torch",),
-    quick="--studies rte --seeds 1 --dry-run",
+    renders=("",),
+    quick="--studies rte --seeds 1",
 )
 
-RUNS = KEPT / "active_curves.json"
-CURVES = RUNS.with_suffix(".csv")
+RUNS = Records("active_curves")
 RANDOM = "random+random"
 # Measurements in a row at which a level must be held, and how far below the full-data accuracy still counts.
 HELD, MARGIN = 3, 0.01
@@ -379,44 +373,29 @@ def draw(panels: list[tuple[str, dict[str, list[list[list[float]]]], int]], widt
 
 def measure(studies: list[str], n_seeds: int | None) -> dict[str, list[list[list[float]]]]:
     """All curves, by "study / entry"; a seed goes through all of them before the next."""
-    results: dict[str, list[list[list[float]]]] = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+    results: dict[str, list[list[list[float]]]] = {}
     for seed in range(max(n_seeds or STUDIES[name].seeds for name in studies)):
         for name in studies:
-            study = STUDIES[name]
-            if seed >= (n_seeds or study.seeds):
-                continue
-            crowd = study.crowd(seed)
-            n_items = len(crowd.oracle.items)
-            budget = crowd.oracle.allowed.n_votes if study.budget is None else round(study.budget * n_items)
-            for title, entry in study.entries.items():
-                runs = results.setdefault(f"{name} / {title}", [])
-                if len(runs) > seed:
-                    continue
-                started = perf_counter()
-                runs.append(campaign(crowd, entry, seed, budget, round(study.batch * n_items)))
-                middle = [round(value, 4) for value in runs[-1][len(runs[-1]) // 3]]
-                print(name, "/", title, "/", seed, "after a third:", middle, f"{perf_counter() - started:.1f} s", flush=True)
-                keep(results, RUNS)
+            if seed < (n_seeds or STUDIES[name].seeds):
+                for title in STUDIES[name].entries:
+                    results.setdefault(f"{name} / {title}", []).append(raced(name, title, seed))
     return results
 
 
-def keep(results: dict[str, Any], path: Path) -> None:
-    """Whole or not at all: a command may be stopped at any time."""
-    path.parent.mkdir(exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(results))
-    partial.replace(path)
+@RUNS.each
+def raced(name: str, title: str, seed: int) -> list[list[float]]:
+    study = STUDIES[name]
+    crowd = study.crowd(seed)
+    n_items = len(crowd.oracle.items)
+    budget = crowd.oracle.allowed.n_votes if study.budget is None else round(study.budget * n_items)
+    return campaign(crowd, study.entries[title], seed, budget, round(study.batch * n_items))
 
 
-def write_curves(results: dict[str, list[list[list[float]]]]) -> None:
-    rows = [
-        (*key.split(" / "), seed, int(votes), labels, test)
-        for key, curves in results.items()
-        for seed, points in enumerate(curves)
-        for votes, labels, test in points
-    ]
-    names = ["study", "entry", "seed", "answers", "accuracy_of_labels", "accuracy_on_test_items"]
-    pl.DataFrame(rows, schema=names, orient="row").write_csv(CURVES)
+@RUNS.each
+def size_of(name: str) -> list[Any]:
+    """In words, the items, and whether there are features."""
+    crowd = STUDIES[name].crowd(0)
+    return [crowd.size, len(crowd.oracle.items), crowd.X is not None]
 
 
 def report(results: dict[str, list[list[list[float]]]], studies: list[str], n_seeds: int | None) -> tuple[str, dict[str, list]]:
@@ -424,15 +403,13 @@ def report(results: dict[str, list[list[list[float]]]], studies: list[str], n_se
     parts, panels = [], dict[str, list]()
     for name in studies:
         study = STUDIES[name]
-        runs = {t: results[f"{name} / {t}"][: n_seeds or study.seeds] for t in study.entries if results.get(f"{name} / {t}")}
-        if not runs:
-            continue
-        crowd = study.crowd(0)
+        runs = {t: results[f"{name} / {t}"][: n_seeds or study.seeds] for t in study.entries}
+        size, n_items, with_rows = size_of(name)
         end = next(iter(runs.values()))[0][-1][0]
-        stops = [round(share * len(crowd.oracle.items)) for share in STOPS if share * len(crowd.oracle.items) < 0.95 * end]
+        stops = [round(share * n_items) for share in STOPS if share * n_items < 0.95 * end]
         n_runs = min(map(len, runs.values()))
-        parts.append(f"**{name}** ({crowd.size}; {n_runs} seeds). {study.about}".strip() + "\n")
-        plain = crowd.X is None
+        parts.append(f"**{name}** ({size}; {n_runs} seeds). {study.about}".strip() + "\n")
+        plain = not with_rows
         for column, words in ((1, "labels of all items"),) if plain else ((1, "labels of all items"), (2, "test items")):
             header = [words, *(f"{stop:,}" for stop in stops), f"{end:,.0f}", "answers needed", "saving (%)"]
             parts.append(table(header, rows_of(runs, column, [*stops, end])) + "\n")
@@ -451,21 +428,17 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seeds", type=int, default=None, help="fewer or more than the studies have")
     options.add_argument("--studies", nargs="*", default=list(STUDIES))
-    options.add_argument("--tables", action="store_true", help="from the runs that are there")
-    options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor figures")
     given = options.parse_args()
-    results = json.loads(RUNS.read_text()) if given.tables else measure(given.studies, given.seeds)
-    write_curves(results)
-    tables, panels = report(results, given.studies, given.seeds)
+    tables, panels = report(measure(given.studies, given.seeds), given.studies, given.seeds)
     pictures = "\n\n".join(f"![{PICTURES[file]}](images/{file})" for file in panels)
     text = (
-        provenance("python -m benchmarks run active_curves" + (f" --seeds {given.seeds}" if given.seeds else ""))
+        provenance("python -m benchmarks run active_curves" + (f" --seeds {given.seeds}" if given.seeds else ""), RUNS)
         + "\nAccuracy in percent at some numbers of answers; then the answers needed to come within "
         f"{100 * MARGIN:.0f} point of what random questions (RD) reach with all answers of the table, held for {HELD} "
         "measurements in a row or to the end, and the saving against RD on the same seeds. Mean ± half width of the 95% "
         "interval over seeds. A campaign that never gets there counts with all answers.\n\n" + pictures + "\n\n" + tables
     )
-    if given.dry_run:
+    if given.studies != list(STUDIES):  # a part of a page is no page
         print(text)
         return
     for file, drawn in panels.items():

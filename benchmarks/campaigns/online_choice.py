@@ -13,9 +13,11 @@ import polars as pl
 
 import crowdwise
 import crowdwise.errors
-from benchmarks.campaigns.online_tutorial import ASKING, CHOICES, CHUNK, ONLINE, read, right
+from benchmarks.campaigns.online_tutorial import ASKING, CHOICES, CHUNK, ONLINE, right
+from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.campaign.campaign import race
 from crowdwise.campaign.oracle import RecordedCrowd
 from crowdwise.data.annotations import Annotations
@@ -24,8 +26,11 @@ BENCHMARK = Benchmark(
     "Why do chosen annotators lose on web?",
     sections=("online choice",),
     data=("web",),
+    renders=("",),
     small={"SEEDS": [0]},
 )
+
+RUNS = Records("online_choice")
 
 SEEDS = range(3)
 REFITTED = ("majority", "dawid-skene", "consensus")
@@ -51,33 +56,45 @@ def codes(column: pl.Series, names: np.ndarray) -> np.ndarray:
     return np.searchsorted(names, column.to_numpy())
 
 
-def main() -> None:
-    votes, truth = read("web")
+@RUNS.each
+def asked_by(method: str, seed: int) -> dict[str, float]:
+    """What a method's questions bring it, and others."""
+    votes, truth = labelled("web")
+    crowd = Remembered(votes, truth)
+    model = ONLINE[method]() if method in ONLINE else crowdwise.make(method)
+    curve = race([CHOICES["annotator"]], crowd, model, 2 * votes.n_items, CHUNK["web"], seeds=[seed], explore=0.0)
+    asked = pl.concat(crowd.answers)
+    item, label = codes(asked["item"], votes.items), codes(asked["label"], votes.classes)
+    same = Annotations.from_frame(asked, classes=votes.classes.tolist())
+    return {
+        "own": float(curve["accuracy"][-1]),
+        "right": float((label == truth[item])[truth[item] >= 0].mean()),
+        "commonest": float((label == COMMONEST).mean()),
+        **{other: right(crowdwise.make(other).fit(same), votes, truth) for other in REFITTED},
+    }
+
+
+@RUNS.each
+def of_all() -> list[float]:
+    """Shares of all recorded votes that are right and for the commonest class, and its share of the items."""
+    votes, truth = labelled("web")
     known = truth[votes.item] >= 0
     agreed = (votes.label == truth[votes.item])[known].mean()
+    return [agreed, (votes.label == COMMONEST).mean(), (truth == COMMONEST)[truth >= 0].mean()]
+
+
+def main() -> None:
     rows = []
     for method in ASKING:
-        found: dict[str, list[float]] = {}
-        for seed in SEEDS:
-            crowd = Remembered(votes, truth)
-            model = ONLINE[method]() if method in ONLINE else crowdwise.make(method)
-            curve = race([CHOICES["annotator"]], crowd, model, 2 * votes.n_items, CHUNK["web"], seeds=[seed], explore=0.0)
-            asked = pl.concat(crowd.answers)
-            item, label = codes(asked["item"], votes.items), codes(asked["label"], votes.classes)
-            found.setdefault("own", []).append(float(curve["accuracy"][-1]))
-            found.setdefault("right", []).append(float((label == truth[item])[truth[item] >= 0].mean()))
-            found.setdefault("commonest", []).append(float((label == COMMONEST).mean()))
-            same = Annotations.from_frame(asked, classes=votes.classes.tolist())
-            for other in REFITTED:
-                found.setdefault(other, []).append(right(crowdwise.make(other).fit(same), votes, truth))
-        rows.append([method, *(interval(found[key], 100, 1) for key in ("right", "commonest", "own", *REFITTED))])
-        print(rows[-1], flush=True)
-    of_all = float((votes.label == COMMONEST).mean())
-    rows.append(["*all recorded votes*", f"{100 * agreed:.1f}", f"{100 * of_all:.1f}", "", "", "", ""])
-    share = float((truth == COMMONEST)[truth >= 0].mean())
+        runs = [asked_by(method, seed) for seed in SEEDS]
+        rows.append(
+            [method, *(interval([run[key] for run in runs], 100, 1) for key in ("right", "commonest", "own", *REFITTED))]
+        )
+    agreed, commonest, share = of_all()
+    rows.append(["*all recorded votes*", f"{100 * agreed:.1f}", f"{100 * commonest:.1f}", "", "", "", ""])
     header = ["asked by", "votes right", "votes for class 5", "its accuracy", *(f"{name} on these" for name in REFITTED)]
     text = (
-        f"{provenance('python -m benchmarks run online_choice')}\n{table(header, rows)}\n\n"
+        f"{provenance('python -m benchmarks run online_choice', RUNS)}\n{table(header, rows)}\n\n"
         f"In percent, at two votes per item, {len(SEEDS)} orders; {100 * share:.1f}% of the items are of class 5."
     )
     put("online choice", text)

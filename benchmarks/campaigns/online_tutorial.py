@@ -1,20 +1,17 @@
 """The online experiments of the tutorial on dog and web: accuracy as votes arrive.
 
     python -m benchmarks run online_tutorial                                 # ten orders, written to its page
-    python -m benchmarks run online_tutorial --sets dog --orders 1 --dry-run
+    python -m benchmarks run online_tutorial --orders 3
 
 Recorded votes are replayed as a crowd that answers. Three ways to ask: in random order, the same for all methods; a random
 item, the annotator by the tutorial's epsilon-greedy choice (chance of a random one 0.5 up to the hundredth vote, 0.05 after
 it); and the most uncertain item, the annotator as before. In the latter two every method asks its own questions, and only
 pairs that were recorded can be asked.
-
-Runs are kept in benchmarks/.runs/online_tutorial.json, so that an interrupted command goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -27,7 +24,7 @@ import crowdwise.io
 from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import IMAGES, interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.campaign.campaign import race
 from crowdwise.campaign.oracle import RecordedCrowd
 from crowdwise.data.annotations import Annotations
@@ -39,7 +36,10 @@ BENCHMARK = Benchmark(
     "How fast do online methods get there as votes arrive, and does choosing annotators help?",
     sections=("online tutorial",),
     data=("dog", "web"),
-    quick="--sets dog --orders 1 --dry-run",
+    renders=("",),
+    quick="--orders 1",
+    small={"SETS": ("dog",)},
+    leaves_out=("draw",),
 )
 
 SETS = ("dog", "web")
@@ -63,20 +63,22 @@ CHOICES = {"annotator": "random+epsilon-greedy", "item and annotator": "entropy+
 ASKING = ("majority", "dawid-skene", "online-em", "streaming-ds")
 RANDOM = "random order"
 
-RUNS = KEPT / "online_tutorial.json"
+RUNS = Records("online_tutorial")
 PICTURE = IMAGES / "online-tutorial.png"
 #: "set / protocol / method": for every order, accuracy at every stop and seconds of an update or refit.
 Runs = dict[str, list[dict[str, Any]]]
 
 
-def read(name: str) -> tuple[Annotations, np.ndarray]:
-    return labelled(name)
+@RUNS.each
+def size_of(name: str) -> dict[str, int]:
+    votes, _ = labelled(name)
+    return {"items": votes.n_items, "annotators": votes.n_annotators, "classes": votes.n_classes, "votes": votes.n_votes}
 
 
-def stops_of(votes: Annotations, share: float = 1.0) -> list[int]:
+def stops_of(size: dict[str, int], share: float = 1.0) -> list[int]:
     """Numbers of votes at which accuracy is noted."""
-    inner = [round(mean * votes.n_items) for mean in AT if mean * votes.n_items < share * votes.n_votes]
-    return [*inner, votes.n_votes] if share == 1 else inner
+    inner = [round(mean * size["items"]) for mean in AT if mean * size["items"] < share * size["votes"]]
+    return [*inner, size["votes"]] if share == 1 else inner
 
 
 def taken(votes: Annotations, index: np.ndarray) -> Annotations:
@@ -96,79 +98,72 @@ def right(model: Any, votes: Annotations, truth: np.ndarray) -> float:
     return accuracy(posterior, truth)
 
 
-def replay(votes: Annotations, truth: np.ndarray, chunk: int, seed: int) -> dict[str, dict[str, Any]]:
+@RUNS.each
+def replay(name: str, seed: int) -> dict[str, dict[str, Any]]:
     """All methods on the votes in one random order: online ones see every vote once, batch ones are refitted at every stop."""
+    (votes, truth), chunk = labelled(name), CHUNK[name]
     order = np.random.default_rng(seed).permutation(votes.n_votes)
     models = {name: make() for name, make in ONLINE.items()}
     for model in models.values():
         model.fit(Annotations.from_arrays([], [], [], items=[], annotators=[], classes=votes.classes))
     runs: dict[str, dict[str, Any]] = {name: {"accuracy": [], "seconds": []} for name in (*BATCH, *models)}
     seen = 0
-    for stop in stops_of(votes):
+    for stop in stops_of(size_of(name)):
         while seen < stop:
             arriving = taken(votes, order[seen : min(seen + chunk, stop)])
             seen += arriving.n_votes
-            for name, model in models.items():
+            for method, model in models.items():
                 started = perf_counter()
                 model.update(arriving)
-                runs[name]["seconds"].append(perf_counter() - started)
+                runs[method]["seconds"].append(perf_counter() - started)
         so_far = taken(votes, order[:seen])
-        for name in BATCH:
+        for method in BATCH:
             started = perf_counter()
-            model = crowdwise.make(name).fit(so_far)
-            runs[name]["seconds"].append(perf_counter() - started)
-            runs[name]["accuracy"].append(right(model, votes, truth))
-        for name, model in models.items():
-            runs[name]["accuracy"].append(right(model, votes, truth))
-    return {name: run | {"seconds": float(np.mean(run["seconds"]))} for name, run in runs.items()}
+            model = crowdwise.make(method).fit(so_far)
+            runs[method]["seconds"].append(perf_counter() - started)
+            runs[method]["accuracy"].append(right(model, votes, truth))
+        for method, model in models.items():
+            runs[method]["accuracy"].append(right(model, votes, truth))
+    return {method: run | {"seconds": float(np.mean(run["seconds"]))} for method, run in runs.items()}
 
 
-def campaign(votes: Annotations, truth: np.ndarray, chunk: int, policy: str, method: str, seed: int) -> dict[str, Any]:
+@RUNS.each
+def campaign(name: str, protocol: str, method: str, seed: int) -> dict[str, Any]:
     """One method that asks its own questions; accuracy is read off its curve at the stops."""
+    votes, truth = labelled(name)
     crowd = RecordedCrowd(votes)
     crowd.truth = truth.astype(np.int64)
     model = ONLINE[method]() if method in ONLINE else crowdwise.make(method)
-    stops = stops_of(votes, CHOSEN_SHARE)
-    curve = race([policy], crowd, model, stops[-1], chunk, seeds=[seed], explore=0.0)
+    stops = stops_of(size_of(name), CHOSEN_SHARE)
+    curve = race([CHOICES[protocol]], crowd, model, stops[-1], CHUNK[name], seeds=[seed], explore=0.0)
     return {"accuracy": np.interp(stops, curve["votes"].to_numpy(), curve["accuracy"].to_numpy()).tolist()}
 
 
-def measure(sets: list[str], orders: int) -> Runs:
+def measure(orders: int) -> Runs:
     """All runs; an order goes through everything before the next begins."""
-    results: Runs = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-
-    def keep(runs: dict[str, dict[str, Any]]) -> None:
-        for key, run in runs.items():
-            results.setdefault(key, []).append(run)
-        RUNS.parent.mkdir(exist_ok=True)
-        RUNS.write_text(json.dumps(results))
-
+    results: Runs = {}
     for seed in range(orders):
-        for name in sets:
-            votes, truth = read(name)
-            if len(results.get(f"{name} / {RANDOM} / majority", [])) <= seed:
-                found = replay(votes, truth, CHUNK[name], seed)
-                keep({f"{name} / {RANDOM} / {method}": run for method, run in found.items()})
-            for protocol, policy in CHOICES.items():
+        for name in SETS:
+            for method, run in replay(name, seed).items():
+                results.setdefault(f"{name} / {RANDOM} / {method}", []).append(run)
+            for protocol in CHOICES:
                 for method in ASKING:
-                    if len(results.get(f"{name} / {protocol} / {method}", [])) <= seed:
-                        keep({f"{name} / {protocol} / {method}": campaign(votes, truth, CHUNK[name], policy, method, seed)})
-            print(seed, name, flush=True)
+                    results.setdefault(f"{name} / {protocol} / {method}", []).append(campaign(name, protocol, method, seed))
     return results
 
 
-def cells(runs: list[dict[str, Any]], stops: list[int], votes: Annotations) -> list[str]:
+def cells(runs: list[dict[str, Any]], stops: list[int], size: dict[str, int]) -> list[str]:
     """Mean and interval at the stops that tables show."""
-    wanted = [round(mean * votes.n_items) for mean in SHOWN]
+    wanted = [round(mean * size["items"]) for mean in SHOWN]
     shown = [stops.index(stop) if stop in stops else None for stop in wanted]
-    places = [*shown, len(stops) - 1] if stops[-1] == votes.n_votes else shown
+    places = [*shown, len(stops) - 1] if stops[-1] == size["votes"] else shown
     return ["" if i is None else interval([run["accuracy"][i] for run in runs], 100, 1) for i in places]
 
 
 def tables(results: Runs, name: str, orders: int) -> str:
-    votes, _ = read(name)
+    size = size_of(name)
     parts = [
-        f"\n**{name}** ({votes.n_items:,} items, {votes.n_annotators} annotators, K = {votes.n_classes}, {votes.n_votes:,} "
+        f"\n**{name}** ({size['items']:,} items, {size['annotators']} annotators, K = {size['classes']}, {size['votes']:,} "
         f"votes, {CHUNK[name]} at a time). Accuracy on all items in percent at so many votes per item.\n"
     ]
     heads = [f"{mean:g}" for mean in SHOWN]
@@ -176,18 +171,18 @@ def tables(results: Runs, name: str, orders: int) -> str:
     for method in (*BATCH, *ONLINE):
         runs = results[f"{name} / {RANDOM} / {method}"][:orders]
         seconds = 1000 * np.mean([run["seconds"] for run in runs])
-        rows.append([method, *cells(runs, stops_of(votes), votes), f"{seconds:.1f}"])
+        rows.append([method, *cells(runs, stops_of(size), size), f"{seconds:.1f}"])
     parts.append(table([RANDOM, *heads, "all", "ms"], rows) + "\n")
     for protocol in CHOICES:
         rows = []
         for method in ASKING:
             runs = results[f"{name} / {protocol} / {method}"][:orders]
-            rows.append([method, *cells(runs, stops_of(votes, CHOSEN_SHARE), votes)])
+            rows.append([method, *cells(runs, stops_of(size, CHOSEN_SHARE), size)])
         parts.append(table([f"{protocol} chosen", *heads], rows) + "\n")
     return "\n".join(parts)
 
 
-def draw(results: Runs, sets: list[str], orders: int) -> None:
+def draw(results: Runs, orders: int) -> None:
     """Accuracy against votes per item: a row per set, a panel per way to ask."""
     import matplotlib
 
@@ -204,11 +199,11 @@ def draw(results: Runs, sets: list[str], orders: int) -> None:
         "streaming-ds": ("#c0392b", "-"),
     }
     protocols = (RANDOM, *CHOICES)
-    figure, axes = plt.subplots(len(sets), len(protocols), figsize=(11, 3.3 * len(sets)), squeeze=False, sharey="row")
-    for row, name in zip(axes, sets, strict=True):
-        votes, _ = read(name)
+    figure, axes = plt.subplots(len(SETS), len(protocols), figsize=(11, 3.3 * len(SETS)), squeeze=False, sharey="row")
+    for row, name in zip(axes, SETS, strict=True):
+        size = size_of(name)
         for axis, protocol in zip(row, protocols, strict=True):
-            stops = np.array(stops_of(votes, 1.0 if protocol == RANDOM else CHOSEN_SHARE)) / votes.n_items
+            stops = np.array(stops_of(size, 1.0 if protocol == RANDOM else CHOSEN_SHARE)) / size["items"]
             for method, (colour, line) in looks.items():
                 runs = results.get(f"{name} / {protocol} / {method}", [])[:orders]
                 if not runs:
@@ -234,18 +229,10 @@ def draw(results: Runs, sets: list[str], orders: int) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--orders", type=int, default=10)
-    options.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
-    options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor figure")
-    options.add_argument("--kept", action="store_true", help="measure nothing; tables of the orders that are complete")
     given = options.parse_args()
-    if given.kept:
-        results: Runs = json.loads(RUNS.read_text())
-        asked = [f"{name} / {way} / {method}" for name in given.sets for way in CHOICES for method in ASKING]
-        given.orders = min([given.orders, *(len(results.get(key, [])) for key in asked)])
-    else:
-        results = measure(given.sets, given.orders)
+    results = measure(given.orders)
     text = (
-        provenance("python -m benchmarks run online_tutorial")
+        provenance("python -m benchmarks run online_tutorial", RUNS)
         + "\nThe tutorial shows curves only, so there are no figures of its to stand beside these. "
         f"Mean ± half width of the 95% interval over {given.orders} orders. In random order online methods see every vote "
         "once, in updates of the size given, and batch methods are fitted anew at every stop; *ms* is of one update, or of one "
@@ -256,10 +243,7 @@ def main() -> None:
         "of them asked there is nothing left to choose. Ties are credited 1/#tied in random order, and go to the first class "
         "where questions are chosen, which is to the disadvantage of majority.\n\n"
         "![Accuracy as votes arrive](images/online-tutorial.png)\n"
-        + "\n".join(tables(results, name, given.orders) for name in given.sets)
+        + "\n".join(tables(results, name, given.orders) for name in SETS)
     )
-    if given.dry_run:
-        print(text)
-        return
-    draw(results, given.sets, given.orders)
+    draw(results, given.orders)
     put("online tutorial", text)

@@ -10,6 +10,7 @@ import numpy as np
 import crowdwise
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.trust.metrics import confusion_error
 
@@ -17,8 +18,11 @@ BENCHMARK = Benchmark(
     "Do claims of the papers on confusion matrices hold on known truth?",
     sections=("learn synthetic",),
     packages=("torch",),
+    renders=("",),
     small={"SEEDS": 1},
 )
+
+RUNS = Records("learn_synthetic")
 
 SEEDS = 3
 K, WIDTH = 5, 10
@@ -63,6 +67,7 @@ def vote(y: np.ndarray, matrices: np.ndarray, per_item: int, rng: np.random.Gene
     )
 
 
+@RUNS.each
 def measured(entry: str, kind: str, n: int, seed: int, **settings) -> tuple[float, float]:
     """Test accuracy, and error of the confusion matrices (`crowdwise.trust.metrics.confusion_error`, classes not renamed)."""
     rng = np.random.default_rng(seed)
@@ -76,6 +81,7 @@ def measured(entry: str, kind: str, n: int, seed: int, **settings) -> tuple[floa
     return model.score(X_test, y_test), confusion_error(model.confusion_, truth, align=False)
 
 
+@RUNS.each
 def outlier_auc(seed: int) -> float:
     """Area under the ROC curve of COINNet's scores for items on which all annotators fail."""
     from sklearn.metrics import roc_auc_score
@@ -90,7 +96,7 @@ def outlier_auc(seed: int) -> float:
 
 
 def main() -> None:
-    parts = [provenance("python -m benchmarks run learn_synthetic")]
+    parts = [provenance("python -m benchmarks run learn_synthetic", RUNS)]
     parts.append(
         f"\nTen annotators, three votes per item, K={K}, Gaussian classes in {WIDTH} dimensions; {SEEDS} seeds; mean ± half "
         "width of the 95% interval. *No experts*: well separated classes, annotators whose right answers are only slightly "

@@ -19,6 +19,7 @@ import crowdwise.errors
 from benchmarks.crowds.dependent_crowds import DEPENDENT, Crowd, colluders, teams
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.trust.crowd import covariance, eigen_scores, raykar_yu, spammers, spem
@@ -30,11 +31,13 @@ from crowdwise.trust.metrics import accuracy
 BENCHMARK = Benchmark(
     "How do methods hold as groups, colluders and spammers grow?",
     sections=("group sweeps",),
+    renders=("",),
     quick="--seeds 1 --crowds 1",
     small={"DEPENDENT": {}},
     leaves_out=("groups", "colluding", "spamming"),
 )
 
+RUNS = Records("group_sweeps")
 FIRST_SEED = 9000
 # Name -> sizes of the groups, and how faithfully members give the group's answer.
 GROUPS = {
@@ -60,7 +63,7 @@ def main() -> None:
     arguments.add_argument("--crowds", type=int, default=50)
     given = arguments.parse_args()
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    parts = [provenance(f"python -m benchmarks run group_sweeps --seeds {given.seeds} --crowds {given.crowds}")]
+    parts = [provenance(f"python -m benchmarks run group_sweeps --seeds {given.seeds} --crowds {given.crowds}", RUNS)]
     for part in (groups(given.seeds), colluding(given.seeds), spamming(given.seeds), never_worse(given.crowds)):
         print(part, flush=True)
         parts.append(part)
@@ -77,24 +80,25 @@ def rows_of(runs: Callable[[int], dict[str, float]], seeds: int) -> tuple[list[s
     return list(measured[0]), [interval([run[name] for run in measured], 100, 1) for name in measured[0]]
 
 
+@RUNS.each
+def in_groups(seed: int, sizes: tuple[int, ...], copied: tuple[float, float]) -> dict[str, float]:
+    drawn = teams(seed, n_items=5000, sizes=sizes, copied=copied)
+    votes, truth = drawn.votes, drawn.truth
+    given = {a: int(j) for a, j in enumerate(drawn.code)}
+    return {
+        "found exactly": float({tuple(g.members.tolist()) for g in find(votes).groups} == true_groups(drawn)),
+        "majority": fitted("majority", votes, truth),
+        "dawid-skene": fitted("dawid-skene", votes, truth),
+        "group-vote": fitted("group-vote", votes, truth),
+        "group-dawid-skene": fitted("group-dawid-skene", votes, truth),
+        "groups known": fitted("group-dawid-skene", votes, truth, groups=given),
+    }
+
+
 def groups(seeds: int) -> str:
     rows = []
     for name, (sizes, copied) in GROUPS.items():
-
-        def run(seed: int, sizes: tuple[int, ...] = sizes, copied: tuple[float, float] = copied) -> dict[str, float]:
-            drawn = teams(seed, n_items=5000, sizes=sizes, copied=copied)
-            votes, truth = drawn.votes, drawn.truth
-            given = {a: int(j) for a, j in enumerate(drawn.code)}
-            return {
-                "found exactly": float({tuple(g.members.tolist()) for g in find(votes).groups} == true_groups(drawn)),
-                "majority": fitted("majority", votes, truth),
-                "dawid-skene": fitted("dawid-skene", votes, truth),
-                "group-vote": fitted("group-vote", votes, truth),
-                "group-dawid-skene": fitted("group-dawid-skene", votes, truth),
-                "groups known": fitted("group-dawid-skene", votes, truth, groups=given),
-            }
-
-        header, shown = rows_of(run, seeds)
+        header, shown = rows_of(lambda seed, sizes=sizes, copied=copied: in_groups(seed, sizes, copied), seeds)
         rows.append([name, *shown])
     return f"\n**Groups**, {seeds} seeds, accuracy in percent.\n\n{table(['groups', *header], rows)}\n"
 
@@ -104,23 +108,24 @@ def true_groups(drawn: Crowd) -> set[tuple[int, ...]]:
     return {tuple(members.tolist()) for members in found if len(members) > 1}
 
 
+@RUNS.each
+def among_colluders(seed: int, n_colluders: int) -> dict[str, float]:
+    drawn = colluders(seed, n_colluders, n_items=5000)
+    votes, truth = drawn.votes, drawn.truth
+    result = crowdwise.make("dawid-skene").fit(votes).result_
+    shown = {name: fitted(name, votes, truth) for name in ("majority", "pgd", "m-msr")}
+    shown["dawid-skene"] = accuracy(result.posterior, truth)
+    for name, found in (("fused, found", find(votes)), ("fused, one trusted", rooted(result, [59]))):
+        fit = refit_fused(result, found.readings[0]) if found.groups else result
+        shown[name] = accuracy(fit.posterior, truth)
+    shown["fused, known"] = fitted("dawid-skene", fused(votes, drawn.code), truth)
+    return shown
+
+
 def colluding(seeds: int) -> str:
     rows = []
     for n_colluders in (6, 12, 18, 24, 27):
-
-        def run(seed: int, n_colluders: int = n_colluders) -> dict[str, float]:
-            drawn = colluders(seed, n_colluders, n_items=5000)
-            votes, truth = drawn.votes, drawn.truth
-            result = crowdwise.make("dawid-skene").fit(votes).result_
-            shown = {name: fitted(name, votes, truth) for name in ("majority", "pgd", "m-msr")}
-            shown["dawid-skene"] = accuracy(result.posterior, truth)
-            for name, found in (("fused, found", find(votes)), ("fused, one trusted", rooted(result, [59]))):
-                fit = refit_fused(result, found.readings[0]) if found.groups else result
-                shown[name] = accuracy(fit.posterior, truth)
-            shown["fused, known"] = fitted("dawid-skene", fused(votes, drawn.code), truth)
-            return shown
-
-        header, shown = rows_of(run, seeds)
+        header, shown = rows_of(lambda seed, n=n_colluders: among_colluders(seed, n), seeds)
         rows.append([f"{n_colluders} of 60", *shown])
     return f"\n**Colluders**, {seeds} seeds, accuracy in percent.\n\n{table(['colluders', *header], rows)}\n"
 
@@ -159,6 +164,7 @@ def with_spammers(seed: int, n_spammers: int, kind: str) -> tuple[Annotations, n
     return Annotations.from_matrix(np.column_stack(drawn), annotators=range(20)), truth, confusion
 
 
+@RUNS.each
 def oracle(seed: int, n_spammers: int, kind: str) -> dict[str, float]:
     votes, truth, confusion = with_spammers(seed, n_spammers, kind)
     score = np.zeros((votes.n_items, 4))
@@ -168,6 +174,7 @@ def oracle(seed: int, n_spammers: int, kind: str) -> dict[str, float]:
     return right | {name: fitted(name, votes, truth) for name in ("majority", "dawid-skene", "consensus")}
 
 
+@RUNS.each
 def detected(seed: int, n_spammers: int) -> dict[str, float]:
     votes, _, _ = with_spammers(seed, n_spammers, "spammers")
     result = crowdwise.make("dawid-skene").fit(votes).result_
@@ -187,23 +194,20 @@ def detected(seed: int, n_spammers: int) -> dict[str, float]:
     return found
 
 
+@RUNS.each
+def of_kind(name: str, seed: int) -> dict[str, float]:
+    votes, truth = DEPENDENT[name](seed)[:2] if name in DEPENDENT else independent(seed, INDEPENDENT[name])
+    result, found = crowdwise.make("consensus").fit(votes).result_, find(votes)
+    run = {"majority": fitted("majority", votes, truth), "consensus": accuracy(result.posterior, truth)}
+    run["fused"] = accuracy(refit_fused(result, found.readings[0]).posterior, truth) if found else run["consensus"]
+    run["group"] = fitted("group-dawid-skene", votes, truth)
+    return run | {"better": max(run["majority"], run["consensus"])}
+
+
 def never_worse(crowds: int) -> str:
     rows, worst = [], []
-    kinds: dict[str, Callable[[int], tuple[Annotations, np.ndarray]]] = {
-        name: lambda seed, drawn=drawn: drawn(seed)[:2] for name, drawn in DEPENDENT.items()
-    }
-    for name, size in INDEPENDENT.items():
-        kinds[name] = lambda seed, size=size: independent(seed, size)
-    for name, drawn in kinds.items():
-        runs = []
-        for s in range(crowds):
-            votes, truth = drawn(FIRST_SEED + s)
-            result, found = crowdwise.make("consensus").fit(votes).result_, find(votes)
-            run = {"majority": fitted("majority", votes, truth), "consensus": accuracy(result.posterior, truth)}
-            run["fused"] = accuracy(refit_fused(result, found.readings[0]).posterior, truth) if found else run["consensus"]
-            run["group"] = fitted("group-dawid-skene", votes, truth)
-            run["better"] = max(run["majority"], run["consensus"])
-            runs.append(run)
+    for name in (*DEPENDENT, *INDEPENDENT):
+        runs = [of_kind(name, FIRST_SEED + s) for s in range(crowds)]
         gaps = {key: [run[key] - run["better"] for run in runs] for key in ("fused", "group")}
         mean = [interval([run[key] for run in runs], 100, 1) for key in ("majority", "consensus", "fused", "group")]
         lost = [str(sum(gap < -0.01 for gap in gaps[key])) for key in ("fused", "group")]

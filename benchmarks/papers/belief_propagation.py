@@ -1,7 +1,7 @@
 """Belief propagation beside mean field under a wrong prior of annotators and extreme spammers.
 
     python -m benchmarks run belief_propagation            # 50 seeds, written to its page
-    python -m benchmarks run belief_propagation --seeds 5 --dry-run
+    python -m benchmarks run belief_propagation --seeds 5
 
 The inference experiments of Kim et al. (2022), Robust deep learning from crowds with belief propagation,
 without features: 1,000 items, 750 annotators, 3 votes per item and 4 per annotator, accuracies from
@@ -12,10 +12,6 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
-from functools import partial
-from multiprocessing import get_context
 
 import numpy as np
 
@@ -23,13 +19,16 @@ import crowdwise
 import crowdwise.errors
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "Is belief propagation better than mean field under a wrong prior and spammers?",
     sections=("belief propagation",),
-    quick="--seeds 1 --dry-run",
+    renders=("",),
+    quick="--seeds 1",
 )
 
+RUNS = Records("belief_propagation")
 N_ITEMS, PER_ITEM, PER_ANNOTATOR = 1000, 3, 4
 METHODS = ("majority", "kos", "mean-field", "belief-propagation")
 # name, Beta of the truth, spammers, Beta of the model
@@ -65,16 +64,17 @@ def draw(seed: int, truth_prior: tuple[float, float], n_spammers: int) -> tuple[
     return crowdwise.Annotations.from_arrays(item, annotator, label, items=range(N_ITEMS), classes=[0, 1]), truth
 
 
-def accuracies(seed: int, setting: tuple[str, tuple[float, float], int, tuple[float, float]]) -> list[float]:
-    _, truth_prior, n_spammers, (right, wrong) = setting
+@RUNS.each
+def accuracies(seed: int, truth_prior: tuple[float, float], n_spammers: int, model: tuple[float, float]) -> list[float]:
+    right, wrong = model
     votes, truth = draw(seed, truth_prior, n_spammers)
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
     found = []
     for name in METHODS:
-        model = crowdwise.make(name)
-        if "annotator_prior" in model.get_params():
-            model.set_params(annotator_prior=f"beta:{right},{wrong}")
-        q = model.fit(votes).posterior_
+        made = crowdwise.make(name)
+        if "annotator_prior" in made.get_params():
+            made.set_params(annotator_prior=f"beta:{right},{wrong}")
+        q = made.fit(votes).posterior_
         # A tie counts as half: the paper's accuracy is that of a fair coin there.
         found.append(float(np.mean(np.where(np.abs(q[:, 0] - 0.5) < 1e-9, 0.5, q.argmax(axis=1) == truth))))
     return found
@@ -89,28 +89,20 @@ def interval(values: np.ndarray) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seeds", type=int, default=50)
-    options.add_argument("--workers", type=int, default=1, help="processes")
-    options.add_argument("--dry-run", action="store_true", help="print the table, do not write it into the page")
     given = options.parse_args()
     rows = []
-    # One process needs no pool, which would load everything again.
-    several = ProcessPoolExecutor(given.workers, get_context("spawn")) if given.workers > 1 else nullcontext()
-    with several as pool:
-        for setting in SETTINGS:
-            found = np.array(list((pool.map if pool else map)(partial(accuracies, setting=setting), range(given.seeds))))
-            gain = found[:, METHODS.index("belief-propagation")] - found[:, METHODS.index("mean-field")]
-            half = 2.576 * gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else float("nan")
-            rows.append([setting[0], *(interval(column) for column in found.T), f"{100 * gain.mean():+.1f} ± {100 * half:.1f}"])
-            print(*rows[-1], sep=" | ", flush=True)
+    for name, *setting in SETTINGS:
+        found = np.array([accuracies(seed, *setting) for seed in range(given.seeds)])
+        gain = found[:, METHODS.index("belief-propagation")] - found[:, METHODS.index("mean-field")]
+        half = 2.576 * gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else float("nan")
+        rows.append([name, *(interval(column) for column in found.T), f"{100 * gain.mean():+.1f} ± {100 * half:.1f}"])
+        print(*rows[-1], sep=" | ", flush=True)
     text = [
-        provenance(f"python -m benchmarks run belief_propagation --seeds {given.seeds}"),
+        provenance(f"python -m benchmarks run belief_propagation --seeds {given.seeds}", RUNS),
         "\nThe inference settings of Kim et al. (2022) without features: 1,000 items, 750 annotators, 3 votes per item, 4 per "
         "annotator, accuracies from Beta(2, 1) unless said otherwise; a spammer answers all items at random. Accuracy in "
         f"percent: mean over {given.seeds} seeds with its 99 % interval, and the worst seed in brackets; the last column is "
         "the paired difference.\n",
         table(["setting", *METHODS, "belief propagation - mean field"], rows),
     ]
-    if given.dry_run:
-        print("\n".join(text))
-    else:
-        put("belief propagation", "\n".join(text))
+    put("belief propagation", "\n".join(text))

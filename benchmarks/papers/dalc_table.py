@@ -1,14 +1,13 @@
 """DALC's synthetic table: labels, reliability and expertise recovered from simulated users (Yang et al. 2018, Table 1).
 
     python -m benchmarks run dalc_table                            # three seeds, written to its page
-    python -m benchmarks run dalc_table --scale 0.1 --seeds 1 --dry-run
+    python -m benchmarks run dalc_table --scale 0.1 --seeds 1
 
 Users and traits have ten numbers, all drawn from U(-0.3, 0.6); a user's reliability on an item is
 eta = sigmoid(u . F x). Each user labels a share rho of the 50,000 items. In the paper a vote is right where eta > 1/2
 ("thresholded"); the model itself says that it is right with probability eta ("drawn"). Both are measured.
 
-Runs are kept in benchmarks/.runs/dalc_table.json, so that an interrupted command goes on where it stopped; changed settings
-are measured anew. Seconds are of the processor: run with OMP_NUM_THREADS=1.
+Seconds are of the processor: run with OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import crowdwise
 import crowdwise.errors
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.trust.metrics import accuracy
 
@@ -36,7 +35,8 @@ BENCHMARK = Benchmark(
     sections=("dalc table",),
     data=("mnist",),
     packages=("torch",),
-    quick="--scale 0.01 --seeds 1 --dry-run",
+    renders=("",),
+    quick="--scale 0.01 --seeds 1",
     small={
         "SETTINGS": {"epochs": 1, "validation": 0.0},
         "SOURCES": ("queries",),
@@ -73,7 +73,7 @@ PAPER = {
 }
 # Pairs at random, and items over which a user's long-run expertise is taken.
 PAIRS, SOME_ITEMS = 500_000, 1000
-RUNS = KEPT / "dalc_table.json"
+RUNS = Records("dalc_table")
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,8 @@ class Study:
 
     def __init__(self, settings: dict, scale: float) -> None:
         self.settings, self.scale = settings, scale
-        self.kept: dict[str, dict] = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+        self.kept: dict[str, dict] = {}
+        self.made: tuple[list, Crowd] | None = None
 
     def key(self, method: str, source: str, form: str, size: Size, seed: int) -> str:
         n_items, n_users, _ = scaled(size, self.scale)
@@ -235,19 +236,15 @@ class Study:
         return " / ".join([method, source, form, f"rho={size[0]:g}", f"{n_items} items, {n_users} users", f"seed {seed}", told])
 
     def measure(self, wanted: list[Wanted]) -> None:
-        made, crowd = None, None
         for method, *kind in wanted:
             key = self.key(method, *kind)
-            if key in self.kept:
-                continue
-            if crowd is None or made != kind:
-                made, crowd = kind, simulate(*kind, self.scale)
-            found = run(method, crowd, kind[-1], self.settings)
-            # Read again: another command may have kept runs meanwhile.
-            self.kept = (json.loads(RUNS.read_text()) if RUNS.exists() else {}) | {key: found}
-            RUNS.parent.mkdir(exist_ok=True)
-            RUNS.write_text(json.dumps(self.kept))
-            print(key, {name: round(value, 4) for name, value in found.items()}, flush=True)
+            self.kept[key] = RUNS.once(key, lambda m=method, k=kind: run(m, self.crowd(k), k[-1], self.settings))
+
+    def crowd(self, kind: list) -> Crowd:
+        """Methods that follow each other meet the same one."""
+        if self.made is None or self.made[0] != kind:
+            self.made = kind, simulate(*kind, self.scale)
+        return self.made[1]
 
     def cell(self, name: str, method: str, kind: tuple[str, str, Size], seeds: int, scale: float, digits: int) -> str:
         found = [one[name] for one in self.runs(method, kind, seeds) if name in one]
@@ -343,14 +340,7 @@ def main() -> None:
     options.add_argument("--sources", nargs="+", choices=SOURCES, default=list(SOURCES))
     options.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
     options.add_argument("--epochs", type=int, default=SETTINGS["epochs"])
-    options.add_argument("--kept", action="store_true", help="measure nothing, report the runs there are")
-    options.add_argument("--dry-run", action="store_true", help="print the tables, leave the page alone")
     given = options.parse_args()
     study = Study(SETTINGS | {"epochs": given.epochs}, given.scale)
-    if not given.kept:
-        study.measure(wanted_runs(given.seeds, given.sources, given.forms))
-    text = provenance("python -m benchmarks run dalc_table") + about(study) + tables(study, given.seeds)
-    if given.dry_run:
-        print(text)
-        return
-    put("dalc table", text)
+    study.measure(wanted_runs(given.seeds, given.sources, given.forms))
+    put("dalc table", provenance("python -m benchmarks run dalc_table", RUNS) + about(study) + tables(study, given.seeds))

@@ -1,11 +1,10 @@
 """The four robustness studies of Kim et al. (2022), and how sure mean field and belief propagation are, on digits.
 
-    python -m benchmarks run deep_robustness [--seeds N] [--dry-run]
+    python -m benchmarks run deep_robustness [--seeds N]
 
 A network tells MNIST's 4 from 9 in small noisy images. 1,000 training images have three votes each, from 750
 annotators with four votes each whose accuracies come from a Beta distribution; extreme spammers answer every
-image at random. Runs are kept in benchmarks/.runs/deep_robustness.json, so that an interrupted command goes on
-where it stopped; delete the file to measure anew. Figures: docs/images/deep-robustness.png, deep-overconfidence.png.
+image at random. Figures: docs/images/deep-robustness.png, deep-overconfidence.png.
 
 The studies: (1) blurred images and the ceiling of the network's probabilities; (2) the true prior, which the model
 knows; (3) one extreme spammer and a wrong prior; (4) more of them.
@@ -14,7 +13,6 @@ knows; (3) one extreme spammer and a wrong prior; (4) more of them.
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
@@ -28,7 +26,7 @@ import crowdwise
 import crowdwise.errors
 from benchmarks.declaration import Benchmark
 from benchmarks.page import IMAGES, SHARED, interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.methods.classify.soft_network import SoftNetwork
@@ -39,11 +37,13 @@ BENCHMARK = Benchmark(
     sections=("deep robustness",),
     data=("mnist",),
     packages=("torch",),
-    quick="--seeds 1 --dry-run",
+    renders=("",),
+    quick="--seeds 1",
     small={"N_TRAIN": 12, "N_ANNOTATORS": 9, "N_TEST": 8, "NETWORK": {"epochs": 1}, "FEATURE_SEEDS": 1},
+    leaves_out=("draw_studies", "draw_sureness"),
 )
 
-RUNS = KEPT / "deep_robustness.json"
+RUNS = Records("deep_robustness")
 DIGITS = (4, 9)
 N_TRAIN, N_ANNOTATORS, PER_ITEM, N_TEST = 1000, 750, 3, 2000
 # Spread of the grey levels (0 to 255) of the noise in every pixel of the small image: a network trained on the true
@@ -195,18 +195,13 @@ def wanted(seed: int) -> list[tuple[str, Setting]]:
 
 
 def measure(seeds: int) -> dict[str, list[dict[str, Any]]]:
-    results: dict[str, list[dict[str, Any]]] = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-    RUNS.parent.mkdir(exist_ok=True)
+    results: dict[str, list[dict[str, Any]]] = {}
     for seed in range(seeds):
         for method, setting in wanted(seed):
-            runs = results.setdefault(setting.key(method), [])
-            if len(runs) > seed:
-                continue
-            runs.append(run(method, setting, seed))
-            plain = {k: round(v, 3) for k, v in runs[-1].items() if k != "histogram"}
-            print(seed, setting.key(method), plain, flush=True)
-            RUNS.write_text(json.dumps(results))
-    return {key: runs[:seeds] for key, runs in results.items()}
+            key = setting.key(method)
+            found = RUNS.once(f"{key} seed={seed}", lambda m=method, s=setting, seed=seed: run(m, s, seed))
+            results.setdefault(key, []).append(found)
+    return results
 
 
 # -- tables ------------------------------------------------------------------------------------
@@ -406,7 +401,6 @@ def findings(results: dict[str, list[dict[str, Any]]]) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seeds", type=int, default=10)
-    options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor figures")
     given = options.parse_args()
     results = measure(given.seeds)
     about = (
@@ -425,7 +419,7 @@ def main() -> None:
         ("3. One extreme spammer; truth Beta(2, 1), models Beta(2, a2).", MISMATCH, "a2 = {:g}"),
         ("4. Extreme spammers; truth Beta(2, 1), models Beta(2, 1.4).", SPAMMERS, "spammers: {}"),
     )
-    parts = [provenance(f"python -m benchmarks run deep_robustness --seeds {given.seeds}"), about, findings(results)]
+    parts = [provenance(f"python -m benchmarks run deep_robustness --seeds {given.seeds}", RUNS), about, findings(results)]
     parts.append("\n![The four studies](images/deep-robustness.png)\n")
     parts += [
         "**1. Blurred features and the ceiling**, Beta(1, 0.5); methods without a ceiling stand in the last column. Training "
@@ -438,10 +432,6 @@ def main() -> None:
         parts += ["\nNew images:\n", study_table(results, study, head, "test")]
     parts += ["\n**Overconfidence**, study 3 at a2 = 1.4.\n", sure_table(results)]
     parts.append("\n![How sure mean field and belief propagation are](images/deep-overconfidence.png)")
-    text = "\n".join(parts)
-    if given.dry_run:
-        print(text)
-        return
     draw_studies(results)
     draw_sureness(results)
-    put("deep robustness", text)
+    put("deep robustness", "\n".join(parts))

@@ -126,12 +126,12 @@ def test_the_tables_of_the_start_page_are_those_of_the_rooms(monkeypatch: pytest
     """`python -m benchmarks page` cuts them out again."""
     answers = importlib.import_module("benchmarks.answers")
     written = {}
-    monkeypatch.setattr(answers, "put", lambda section, text, path=None: written.update({section: text}))
+    monkeypatch.setattr(answers, "put", lambda section, text, path=None: written.update({(section, path): text}))
     assert rendering.answer is answers.answer
     list(answers.answer())
-    for section, text in written.items():
-        stands = page.relative(text.strip(), page.page_of(section))
-        assert page.block(section).strip() == stands, f"{section}: run python -m benchmarks page"
+    for (section, path), text in written.items():
+        stands = page.relative(text.strip(), path or page.page_of(section))
+        assert page.block(section, path).strip() == stands, f"{section}: run python -m benchmarks page"
         header = stands.splitlines()[next(n for n, line in enumerate(stands.splitlines()) if line.startswith("|"))]
         assert header.count("|") - 1 <= 8
         if section != "without data":

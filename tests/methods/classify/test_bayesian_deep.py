@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import digamma
+from scipy.special import digamma, gammaln
 
 torch = pytest.importorskip("torch")
 
@@ -275,6 +275,31 @@ def test_over_all_items_natural_steps_of_size_one_are_the_exact_ones() -> None:
     parts = fitted(BayesDGC, steps="natural", rate=1.0, validation=0)
     for other in (small, falling, parts):
         assert np.abs(other.class_concentration_ - exact.class_concentration_).max() > 1e-4
+
+
+def dirichlet_log_normaliser(parameters: np.ndarray) -> float:
+    """Of rows, summed."""
+    return float(gammaln(parameters).sum() - gammaln(parameters.sum(axis=-1)).sum())
+
+
+def test_the_trace_of_bayes_dgc_is_its_bound() -> None:
+    """Of a network that stands still, so that f is what it was at every visit.
+
+    Where beta is prior plus counts under q, the bound is that of Dirichlet-multinomial counts, f under q, and the entropy of q.
+    """
+    model = fitted(BayesDGC, validation=0, learning_rate=1e-12)
+    head, q = model.head_, model.head_.q_nk.numpy()
+    with torch.no_grad():
+        log_f = model.network_(torch.as_tensor(FEATURES)).log_softmax(1).numpy()
+    prior, counts = (rows.view(-1, 3, 3).transpose(1, 2).numpy() for rows in (head.prior_rk, head.count_rk))
+    expected = dirichlet_log_normaliser(prior + counts) - dirichlet_log_normaliser(prior)
+    expected += (q * (log_f - np.log(q))).sum()
+    assert model.trace_[-1] == pytest.approx(expected, rel=1e-9)
+    assert len(model.trace_) == model.n_iter_ == 4
+    # After the warm-up, whose labels are those of the start, no epoch lowers it.
+    assert (np.diff(model.trace_[1:]) > -1e-9).all()
+    assert model.result_.bound.keys() == {"votes", "labels", "class prior", "annotators"}
+    assert fitted(DeepMF).result_.bound.keys() == {"votes"}
 
 
 @pytest.mark.parametrize("cls", [DeepMF, DeepBP])

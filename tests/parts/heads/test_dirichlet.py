@@ -15,7 +15,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.dirichlet import DirichletHead
-from crowdwise.parts.heads.targets import soft_cross_entropy
+from crowdwise.parts.heads.targets import WarmStart, soft_cross_entropy
 
 ALPHA0 = 1.1
 # Uneven, so that a transposed matrix would show: [true, observed].
@@ -242,6 +242,69 @@ def test_with_a_network_that_knows_nothing_it_ends_at_bayes_gc(n_classes: int) -
     np.testing.assert_allclose(head.q_nk, reference.result_.model_posterior, atol=1e-6)
     np.testing.assert_allclose(head.confusion(), reference.confusion_, atol=1e-6)
     np.testing.assert_allclose(head.annotators().concentration(), reference.result_.concentration, atol=1e-5)
+
+
+# -- the bound of an epoch -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{"memoised": True}, {"memoised": False}, {"memoised": False, "rate": 0.3}])
+def test_an_epoch_says_the_bound_of_its_labels_and_of_the_dirichlets_at_its_end(settings: dict[str, Any]) -> None:
+    votes, logits = some_votes(), random_logits(3, N_ITEMS, 3)
+    log_f, head = logits.log_softmax(1).numpy(), head_on(votes, start_of(), **settings)
+    for epoch in range(2):
+        q = np.zeros((N_ITEMS, 3))
+        for rows in ([3, 1], [0, 2]):
+            q[rows] = labels(votes, log_f, *state_of(head))[rows]
+            head.loss(logits[rows], batch_of(votes, order=rows, epoch=epoch))
+        terms = head.end_epoch()
+        assert sum(terms.values()) == pytest.approx(bound(votes, log_f, q, *state_of(head), VOTED), rel=1e-10)
+        log_d = expected_log(state_of(head)[1])
+        # What the network is trained on, the entropy of the labels, and what the shares say of them.
+        expected = (q[VOTED] * (log_f[VOTED] - np.log(q[VOTED]) + log_d)).sum()
+        assert terms["labels"] == pytest.approx(expected, rel=1e-10)
+
+
+def test_in_a_warm_up_the_bound_is_that_of_the_start() -> None:
+    votes, logits, first = some_votes(), random_logits(3, N_ITEMS, 3), start_of()
+    head = head_on(votes, first)
+    warm = WarmStart(head, first, 1)
+    for rows in ([3, 1], [0, 2]):
+        warm.loss(logits[rows], batch_of(votes, order=rows))
+    expected = bound(votes, logits.log_softmax(1).numpy(), first.numpy(), *state_of(head), VOTED)
+    assert sum(warm.end_epoch().values()) == pytest.approx(expected, rel=1e-10)
+
+
+def evidence(votes: Annotations, log_f: np.ndarray, labelings: Any) -> float:
+    """log p(votes) with the matrices integrated out, over these labelings of the items."""
+    values = []
+    for z in labelings:
+        table = counts(votes, np.eye(3)[list(z)])
+        value = sum(log_f[n, k] for n, k in enumerate(z))
+        value += (gammaln(PRIOR_KL + table) - gammaln(PRIOR_KL)).sum()
+        value -= (gammaln((PRIOR_KL + table).sum(-1)) - gammaln(PRIOR_KL.sum(-1))).sum()
+        values.append(value)
+    return float(np.logaddexp.reduce(values))
+
+
+def test_the_bound_is_below_the_evidence_and_is_the_evidence_where_all_labels_are_known() -> None:
+    """All labelings enumerated; class shares have no factor here, as by default."""
+    votes, logits = some_votes(weighted=False), random_logits(3, N_ITEMS, 3)
+    log_f, everything = logits.log_softmax(1).numpy(), list(itertools.product(range(3), repeat=N_ITEMS))
+    head = head_on(votes, start_of(), shares=False)
+    values = []
+    for _ in range(30):
+        head.loss(logits, batch_of(votes))
+        values.append(sum(head.end_epoch().values()))
+    best = evidence(votes, log_f, everything)
+    assert np.diff(values).min() >= -1e-9
+    assert best - 2 < values[-1] < best
+
+    truth = [2, 0, 1, 1, 0]
+    known = head_on(votes.with_gold(truth), start_of(), shares=False)
+    known.loss(logits, batch_of(votes))
+    terms = known.end_epoch()
+    assert sum(terms.values()) == pytest.approx(evidence(votes, log_f, [truth]), rel=1e-10)
+    assert terms["class prior"] == 0
 
 
 # -- what votes and items come with ----------------------------------------------------------------

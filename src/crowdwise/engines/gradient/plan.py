@@ -69,6 +69,8 @@ class History:
     ----------
     loss
         What was minimised.
+    terms
+        Terms of the objective, by name; where the head has none, minus the loss.
     held_out, judged
         Minus the log-likelihood per held-out vote: of the whole model; and of the classifier with annotators as the start
         knew them, which decides.
@@ -87,3 +89,12 @@ class History:
     best: int = 0
     stopped_early: bool = False
     asked: bool = False
+    terms: dict[str, list[float]] = field(default_factory=dict)
+
+    def note(self, loss: float, terms: dict[str, float]) -> float:
+        """Add an epoch; returns its objective."""
+        self.loss.append(loss)
+        terms = terms or {"votes": -loss}
+        for name, value in terms.items():
+            self.terms.setdefault(name, []).append(value)
+        return sum(terms.values())

@@ -92,7 +92,7 @@ class Trainer:
                 break
             with seeded(plan.seed, epoch, self.group.rank, plan.device):
                 self.head.begin_epoch(epoch, self.log_prob)
-                history.loss.append(self._epoch(epoch))
+                objective = history.note(self._epoch(epoch), self.head.end_epoch())
             if self.judge is not None:
                 self._judge(self.judge)
             self._keep_best(epoch)
@@ -102,7 +102,7 @@ class Trainer:
             history.stopped_early = impatient or history.asked
             self._write_checkpoint()
             if progress is not None:
-                progress(epoch + 1, -history.loss[-1], history.held_out[-1] if history.held_out else float("nan"))
+                progress(epoch + 1, objective, history.held_out[-1] if history.held_out else float("nan"))
         if self._best:
             self.network.load_state_dict(files.under(self._best, "network."))
             self.head.load_state_dict(files.under(self._best, "head."))

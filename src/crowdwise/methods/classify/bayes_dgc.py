@@ -15,7 +15,8 @@ either way. ``steps="memoised"`` keeps the expected counts of every item, so tha
 and no step lowers the bound; ``"natural"`` is the paper's stochastic step, of size `rate` or falling as step ** -0.7.
 Other defaults are the paper's: alpha0 = 1.1, 5 on the diagonal, 2 beside it (spread over the K - 1 wrong answers), one
 layer of 100 units. q contains f, and f is trained on q: the two can carry each other away; `deep-mf` and `deep-bp`
-bound f. Cost: O(E K) per epoch.
+bound f. Cost: O(E K) per epoch. `trace_` is the evidence lower bound, with the labels and f of every item as its last visit
+had them and the Dirichlets at the end of the epoch: see `crowdwise.parts.heads.evidence_bound`.
 
 References
 ----------

@@ -187,7 +187,7 @@ class TrainedClassifier(CrowdClassifier):
         return Learned(
             model=model,
             annotators=annotators,
-            trace={"votes": -np.asarray(first.loss)},
+            trace={name: np.asarray(values) for name, values in first.terms.items()},
             n_iter=len(first.loss),
             converged=first.stopped_early,
             log_prior=log_prior,

@@ -32,6 +32,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import vote_shares
 from crowdwise.parts.annotators.model import DirichletConfusion, counts_of, weight_of
 from crowdwise.parts.heads.batch import Batch
+from crowdwise.parts.heads.evidence_bound import EpochSums
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.parallel import Group
 from crowdwise.parts.heads.targets import soft_cross_entropy
@@ -73,6 +74,8 @@ class DirichletHead(Head):
     n_steps: Tensor
     most_rows: Tensor
     uses_gold = True
+    #: Whether `end_epoch` says what the bound was.
+    traced = True
 
     def __init__(
         self,
@@ -104,6 +107,7 @@ class DirichletHead(Head):
         self.register_buffer("most_rows", torch.zeros((), dtype=torch.int64))
         gold = np.full(votes.n_items, -1) if votes.gold is None else votes.gold
         self.register_buffer("known", torch.from_numpy(gold.astype(np.int64)))
+        self.sums = EpochSums()
 
     @property
     def alpha(self) -> Tensor:
@@ -113,9 +117,26 @@ class DirichletHead(Head):
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Infer the labels of the batch, move the Dirichlets, and train the network on the labels."""
         with torch.no_grad():
-            q = self._inferred(logits.detach().double().log_softmax(1), batch)
+            log_f = logits.detach().double().log_softmax(1)
+            q = self._inferred(log_f, batch)
+            self.sums.see(q, log_f)
             self.n_steps += 1
         return soft_cross_entropy(logits, q.to(logits.dtype), batch.item_weight)
+
+    @torch.no_grad()
+    def watch(self, logits: Tensor, batch: Batch) -> None:
+        """In a warm-up labels are those of the start."""
+        self.sums.see(self.q_nk.index_select(0, batch.rows), logits.detach().double().log_softmax(1))
+
+    def end_epoch(self) -> dict[str, float]:
+        """The bound, by its terms: see `crowdwise.parts.heads.evidence_bound`."""
+        if not self.traced:
+            return {}
+        sums, self.sums = self.sums, EpochSums()
+        counts = self.count_rk if sums.counts is None else sums.counts
+        share = self.share_k if sums.shares is None else sums.shares
+        shares = (share.cpu().numpy(), self.alpha.cpu().numpy(), self.alpha0) if self.shares else None
+        return sums.terms(counts.view(-1, self.n_classes, self.n_classes).cpu().numpy(), self.annotators(), shares)
 
     def _inferred(self, log_f: Tensor, batch: Batch) -> Tensor:
         """q of the batch, [B, K], by which the Dirichlets have moved."""
@@ -162,6 +183,8 @@ class DirichletHead(Head):
 
         The last batch of a stream may be short: its step is too, for it speaks of all items with fewer to say so.
         """
+        if self.traced:
+            self.sums.count(counts, shares)
         self.most_rows.clamp_(min=n_rows)
         rate = float(self.n_steps + 1) ** -_FORGETTING if self.rate is None else self.rate
         rate *= n_rows / int(self.most_rows)
@@ -213,6 +236,9 @@ class LatentHead(DirichletHead):
     because a function fits the items that it has seen better than others. They wait until the epoch `joins`; from `learns` on
     their votes are asked, before every epoch. Of few items none can be spared; all teach, and are asked as well.
     """
+
+    # The loss is the bound already: see `crowdwise.methods.classify.bound` for its terms.
+    traced = False
 
     start_nk: Tensor
     log_votes_k: Tensor

@@ -51,6 +51,13 @@ class Head(nn.Module):
     def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:
         """Prepare for an epoch; `log_prob()` evaluates the network on all items, [N, K]."""
 
+    def watch(self, logits: Tensor, batch: Batch) -> None:
+        """See a batch of a warm-up, which `loss` does not get."""
+
+    def end_epoch(self) -> dict[str, float]:
+        """Terms of the objective of the epoch that ends, by name, where it is more than minus the loss."""
+        return {}
+
 
 def mean_of_votes(values: Tensor, batch: Batch) -> Tensor:
     """Weighted mean of one number per vote; zero for a batch without votes."""

@@ -57,6 +57,7 @@ class WarmStart(Head):
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Cross-entropy first, the head's own loss after."""
         if batch.epoch < self.epochs:
+            self.head.watch(logits, batch)
             return soft_cross_entropy(logits, self.target.index_select(0, batch.rows), batch.item_weight)
         return self.head.loss(logits, batch)
 
@@ -80,6 +81,10 @@ class WarmStart(Head):
         """The head's turn comes after the warm-up."""
         if epoch >= self.epochs:
             self.head.begin_epoch(epoch, log_prob)
+
+    def end_epoch(self) -> dict[str, float]:
+        """The head's, of the warm-up as well."""
+        return self.head.end_epoch()
 
 
 def soft_cross_entropy(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
