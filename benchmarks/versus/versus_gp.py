@@ -12,6 +12,7 @@ every round, each time with another first; ratios are taken within rounds. The f
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 from collections import defaultdict
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from time import perf_counter, process_time
+from typing import Any
 
 # tensorflow-probability needs the Keras of its day.
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
@@ -28,8 +30,10 @@ import numpy as np
 import torch
 
 import crowdwise.methods.classify.trained
+from benchmarks import records
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.trainer import Trainer, seeded
 from crowdwise.methods.classify.svgpcr import SVGP, SVGPCR
@@ -39,6 +43,7 @@ BENCHMARK = Benchmark(
     "How long does an epoch take beside GPyTorch and GPflow?",
     sections=("gp versus",),
     packages=("torch", "gpytorch", "gpflow"),
+    renders=("",),
     quick="--items 200 --rounds 1 --until 2 --inducing 10 --dry-run",
 )
 
@@ -325,8 +330,61 @@ def within(theirs: list[float], base: list[float]) -> str:
     return f"{np.median(ratio):.2f} ({ratio.min():.2f} to {ratio.max():.2f})"
 
 
-def main() -> None:
+def measured(given: argparse.Namespace) -> dict[str, Any]:
+    """Seconds, parts of our epoch and what was learned, by number of inducing points; and what it was measured with."""
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    data = Data(given.items, given.columns)
+    made = {n_inducing: contenders(data, n_inducing) for n_inducing in given.inducing}
+    found: dict[str, Any] = {
+        "seconds": {str(n_inducing): measure(made[n_inducing], n_inducing, given.rounds) for n_inducing in made},
+        "parts": {
+            f"{name.removeprefix('crowdwise ')}, M = {n_inducing}": profile(ours(*OURS[name], data, n_inducing), 3)
+            for n_inducing in given.inducing
+            for name in list(OURS)[:3]
+        },
+        "threads": torch.get_num_threads(),
+        "libraries": {name: version(name) for name in ("torch", "gpytorch", "gpflow", "tensorflow-cpu")},
+    }
+    print("nothing is timed from here on: the machine need not be quiet any more", flush=True)
+    found["early"], found["late"] = {}, {}
+    for n_inducing, rivals in made.items():
+        found["early"][str(n_inducing)] = judged(rivals, data, n_inducing, given.rounds + 1)
+        for _ in range(given.until - given.rounds - 1):
+            for one in rivals.values():
+                one.epoch()
+        found["late"][str(n_inducing)] = judged(rivals, data, n_inducing, given.until)
+    return found
+
+
+def rendered(found: dict[str, Any], given: argparse.Namespace) -> str:
+    """The tables, and what they show."""
+    bases = list(OURS)[:2]
+    libraries = ", ".join(f"{name} {number}" for name, number in found["libraries"].items())
+    parts = [
+        f"N = {given.items:,}, D = {given.columns}, K = {K}, batches of {BATCH}, float64, {found['threads']} threads; "
+        f"{libraries}. One process, taking turns; median of {given.rounds} epochs after one "
+        "that is not timed; ratios within a round, median and range. svgpcr learns from "
+        f"{VOTES} votes per item of {ANNOTATORS} annotators, whose matrices it infers in the same time; all others from true "
+        "labels. Ours has one kernel for all classes. The last columns tell whether all learn: accuracy (%) and, in brackets, "
+        f"NLL on {TESTED:,} new items; GPyTorch and GPflow by Adam at {THEIR_RATE}.\n"
+    ]
+    head = ["one epoch", "seconds", "times svgpcr, robust-max", "times svgpcr, softmax"]
+    head += [f"after {epochs} epochs" for epochs in (given.rounds + 1, given.until)]
+    for n_inducing, seconds in found["seconds"].items():
+        learned = [found[when][n_inducing] for when in ("early", "late")]
+        rows = [
+            [name, f"{np.median(took):.2f}", *(within(took, seconds[base]) for base in bases),
+             *(f"{100 * accuracy:.1f} ({nll:.3f})" for accuracy, nll in (one[name] for one in learned))]
+            for name, took in seconds.items()
+        ]  # fmt: skip
+        parts.append(f"**M = {n_inducing}.**\n\n" + table(head, rows) + "\n")
+    columns = found["parts"]
+    rows = [[name, *(f"{column[name]:.0f}" for column in columns.values())] for name in next(iter(columns.values()))]
+    parts.append("**Where our epoch goes**, milliseconds by part, in the order of a step (mean of three epochs).\n")
+    return "\n".join([*parts, table(["part", *columns], rows)])
+
+
+def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--items", type=int, default=20_000)
     options.add_argument("--columns", type=int, default=256)
@@ -335,44 +393,13 @@ def main() -> None:
     options.add_argument("--until", type=int, default=20, help="epochs after which all are judged once more")
     options.add_argument("--dry-run", action="store_true", help="print the tables, leave the page as it is")
     given = options.parse_args()
-    data = Data(given.items, given.columns)
-    made = {n_inducing: contenders(data, n_inducing) for n_inducing in given.inducing}
-    seconds = {n_inducing: measure(made[n_inducing], n_inducing, given.rounds) for n_inducing in made}
-    columns = {}
-    for n_inducing in given.inducing:
-        for name in list(OURS)[:3]:
-            columns[f"{name.removeprefix('crowdwise ')}, M = {n_inducing}"] = profile(ours(*OURS[name], data, n_inducing), 3)
-    print("nothing is timed from here on: the machine need not be quiet any more", flush=True)
-    bases = list(OURS)[:2]
-    parts = []
-    for n_inducing, rivals in made.items():
-        early = judged(rivals, data, n_inducing, given.rounds + 1)
-        for _ in range(given.until - given.rounds - 1):
-            for one in rivals.values():
-                one.epoch()
-        late = judged(rivals, data, n_inducing, given.until)
-        rows = [
-            [name, f"{np.median(took):.2f}", *(within(took, seconds[n_inducing][base]) for base in bases),
-             *(f"{100 * accuracy:.1f} ({nll:.3f})" for accuracy, nll in (early[name], late[name]))]
-            for name, took in seconds[n_inducing].items()
-        ]  # fmt: skip
-        head = ["one epoch", "seconds", "times svgpcr, robust-max", "times svgpcr, softmax"]
-        head += [f"after {epochs} epochs" for epochs in (given.rounds + 1, given.until)]
-        parts.append(f"**M = {n_inducing}.**\n\n" + table(head, rows) + "\n")
-    names = list(next(iter(columns.values())))
-    rows = [[name, *(f"{column[name]:.0f}" for column in columns.values())] for name in names]
-    parts.append("**Where our epoch goes**, milliseconds by part, in the order of a step (mean of three epochs).\n")
-    parts.append(table(["part", *columns], rows))
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("torch", "gpytorch", "gpflow", "tensorflow-cpu"))
-    text = (
-        provenance("make bench-gp") + f"\nN = {given.items:,}, D = {given.columns}, K = {K}, batches of {BATCH}, float64, "
-        f"{torch.get_num_threads()} threads; {libraries}. One process, taking turns; median of {given.rounds} epochs after one "
-        "that is not timed; ratios within a round, median and range. svgpcr learns from "
-        f"{VOTES} votes per item of {ANNOTATORS} annotators, whose matrices it infers in the same time; all others from true "
-        "labels. Ours has one kernel for all classes. The last columns tell whether all learn: accuracy (%) and, in brackets, "
-        f"NLL on {TESTED:,} new items; GPyTorch and GPflow by Adam at {THEIR_RATE}.\n\n" + "\n".join(parts)
-    )
     if given.dry_run:
-        print(text)
+        print(rendered(measured(given), given))
         return
-    put("gp versus", text)
+    kept = Records("versus_gp")
+    key = json.dumps([given.items, given.columns, given.inducing, given.rounds, given.until])
+    # Every run measures: seconds are those of today's code. Pages are rendered from the last one.
+    if not records.RENDERING:
+        kept.add(key, measured(given))
+    found = kept.once(key, lambda: measured(given))
+    put("gp versus", provenance("make bench-gp", kept) + "\n" + rendered(found, given))

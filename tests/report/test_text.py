@@ -37,9 +37,9 @@ def test_what_is_known_of_items_stands_beside_their_ids_if_anything_is() -> None
 
 def test_predictions_are_measured_where_something_is_known() -> None:
     assert list(prediction_lines({"n_items": 3}, [])) == []
-    scores = {"n_known": 2, "accuracy": 0.5, "auc": 0.5, "log_loss": 1.0, "brier": 0.25, "ece": 0.125}
+    scores = {"n_known": 2, "accuracy": 0.5, "auc": 0.5, "log_loss": 1.0, "brier": 0.25, "ece": 0.125, "ece_debiased": -0.05}
     assert list(prediction_lines({"n_items": 3, "n_rows_with_votes": 1} | scores, ["age"])) == [
         "ignored columns that the model was not trained on: age",
         "votes on 1 of 3 rows; the others have the classifier's own answer",
-        "accuracy 0.5, AUC 0.5, log-loss 1, Brier 0.25, ECE 0.125 on 2 known labels",
+        "accuracy 0.5, AUC 0.5, log-loss 1, Brier 0.25, ECE 0.125 (-0.05 without chance) on 2 known labels",
     ]

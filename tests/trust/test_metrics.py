@@ -9,7 +9,7 @@ from crowdwise.errors import InputError, SettingError
 from crowdwise.trust import metrics
 
 MEASURES = [metrics.accuracy, metrics.macro_f1, metrics.auc, metrics.log_loss, metrics.brier, metrics.ece]
-MEASURES += [metrics.mean_true_probability]
+MEASURES += [metrics.mean_true_probability, metrics.ece_by_chance, metrics.ece_debiased]
 
 
 def random_case(seed: int, n: int = 40, k: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -177,6 +177,7 @@ def test_perfect_and_calibrated_posteriors():
         "log_loss": 0,
         "brier": 0,
         "ece": 0,
+        "ece_debiased": 0,
         "mean_true_probability": 1,
     }
 

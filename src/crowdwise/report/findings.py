@@ -134,14 +134,15 @@ def truth_table(result: Result, truth: Any) -> str:
     for name, posterior in ((text(result.method), result.posterior), ("majority vote", majority)):
         scores = score(posterior, codes)
         n_known = int(scores["n_known"])
-        parts = [scores[key] for key in ("accuracy", "macro_f1", "auc", "log_loss", "brier", "ece")]
+        parts = [scores[key] for key in ("accuracy", "macro_f1", "auc", "log_loss", "brier", "ece", "ece_debiased")]
         rows.append((name, *("&ndash;" if np.isnan(value) else f"{value:.3f}" for value in parts)))
     caption = f"{counted(n_known, 'item')} of known class" + (
         f"; {whole(n_given)} given to the fit are left out" if n_given else ""
     )
-    columns = ("Method", "Accuracy", "Macro F1", "AUC", "Log loss", "Brier", "Calibration error")
-    note = "Accuracy, F1 and AUC: higher is better; the others: lower is better. Tied classes share the credit."
-    return table(caption, columns, rows, numeric=range(1, 7)) + f'<p class="note">{note}</p>'
+    columns = ("Method", "Accuracy", "Macro F1", "AUC", "Log loss", "Brier", "Calibration error", "The same without chance")
+    note = "Accuracy, F1 and AUC: higher is better; the others: lower is better. Tied classes share the credit. "
+    note += "By chance even a perfect model has a calibration error; without chance it is zero on average."
+    return table(caption, columns, rows, numeric=range(1, 8)) + f'<p class="note">{note}</p>'
 
 
 def _typical(result: Result) -> tuple[float, float]:

@@ -84,6 +84,7 @@ def _against_truth(result: Result, truth: Integers) -> str:
         ("Right labels", percent(right), f"{percent(span[0])} to {percent(span[1])}"),
         ("Mean confidence", percent(surest), ""),
         ("Calibration error", f"{bins.ece:.3f}", "{:.3f} to {:.3f}".format(*bins.ece_interval)),
+        ("Calibration error without chance", f"{bins.ece_debiased:.3f}", ""),
     ]
     few = f" The class of only {n_known} items is known: this is a first impression." if n_known < _FEWEST else ""
     picture = reliability_picture(

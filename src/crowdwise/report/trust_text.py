@@ -42,9 +42,10 @@ def calibration_lines(done: Calibrated) -> Iterator[str]:
     yield f"checked on {count(done.before.n_known, 'item')} with a true label:"
     for name, curve in (("before", done.before), ("after", done.after)):
         low, high = curve.ece_interval
+        without = f"{number(curve.ece_debiased)} without chance"
         yield (
-            f"{name:>6}: ECE {number(curve.ece)} (95% interval {number(low)} to {number(high)}), Brier {number(curve.brier)}, "
-            f"log-loss {number(curve.log_loss)}, AUC {number(curve.auc) or 'undefined'}, "
+            f"{name:>6}: ECE {number(curve.ece)} (95% interval {number(low)} to {number(high)}; {without}), "
+            f"Brier {number(curve.brier)}, log-loss {number(curve.log_loss)}, AUC {number(curve.auc) or 'undefined'}, "
             f"confidence {number(curve.mean_confidence)}, accuracy {number(curve.mean_accuracy)}"
         )
         if done.how == "none":
@@ -66,6 +67,8 @@ def score_line(scores: Mapping[str, Any]) -> str:
     """The main measures of `crowdwise.trust.metrics.score` in one line; a word where one is undefined."""
     named = {"accuracy": "accuracy", "AUC": "auc", "log-loss": "log_loss", "Brier": "brier", "ECE": "ece"}
     shown = ", ".join(f"{name} {number(scores[key]) or 'undefined'}" for name, key in named.items())
+    if debiased := number(scores["ece_debiased"]):
+        shown += f" ({debiased} without chance)"
     return f"{shown} on {count(int(scores['n_known']), 'known label')}"
 
 

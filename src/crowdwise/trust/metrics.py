@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError, SettingError
-from crowdwise.kernels.types import Floats, Integers
+from crowdwise.kernels.types import Floats
+from crowdwise.trust.calibration_error import calibration_bins, ece, ece_by_chance, ece_debiased, without_chance
 from crowdwise.trust.known_items import chosen_classes, known_items
 from crowdwise.trust.ranking import class_ranks
 
@@ -26,6 +27,8 @@ __all__ = [
     "calibration_bins",
     "confusion_error",
     "ece",
+    "ece_by_chance",
+    "ece_debiased",
     "ece_interval",
     "interval_of",
     "log_loss",
@@ -34,6 +37,7 @@ __all__ = [
     "mean_true_probability",
     "quadratic_kappa",
     "score",
+    "without_chance",
 ]
 
 # Below this, one confident error would decide the mean log loss alone.
@@ -155,51 +159,6 @@ def quadratic_kappa(posterior: ArrayLike, truth: ArrayLike) -> float:
     return 1 - float((pairs_kk * squared_kk).sum()) / by_chance if by_chance > 0 else float("nan")
 
 
-def ece(posterior: ArrayLike, truth: ArrayLike, n_bins: int = 15) -> float:
-    """Return the expected calibration error of the top class, over bins of equal mass.
-
-    Items are sorted by confidence and cut into `n_bins` runs of (nearly) equal length; the error
-    is the mean over items of the gap |accuracy - confidence| of their bin.
-
-    Notes
-    -----
-    Items of equal confidence share their mean accuracy before the cut: vote shares take few
-    values, and a cut through a tie would otherwise make the answer depend on the order of rows.
-
-    Examples
-    --------
-    >>> round(ece([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]], [0, 0, 0, 1], n_bins=2), 4)
-    0.1
-    """
-    confidence, right, size = calibration_bins(posterior, truth, n_bins)
-    return float((np.abs(right - confidence) * size).sum() / size.sum()) if len(size) else float("nan")
-
-
-def calibration_bins(posterior: ArrayLike, truth: ArrayLike, n_bins: int = 15) -> tuple[Floats, Floats, Integers]:
-    """Return mean confidence, accuracy and number of items of every bin of equal mass, three of [B].
-
-    Bins go from the least to the most confident; there are fewer than `n_bins` where there are fewer known items.
-
-    Examples
-    --------
-    >>> confidence, right, size = calibration_bins([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2]], [0, 1, 0], n_bins=1)
-    >>> round(float(confidence[0]), 4), round(float(right[0]), 4), int(size[0])
-    (0.7667, 0.6667, 3)
-    """
-    if n_bins < 1:
-        raise SettingError(f"n_bins must be at least 1, got {n_bins}")
-    q_nk, z_n = known_items(posterior, truth)
-    if len(z_n) == 0:
-        return np.empty(0), np.empty(0), np.empty(0, np.int64)
-    right = chosen_classes(q_nk)[np.arange(len(z_n)), z_n]
-    confidence, group, count = np.unique(np.round(q_nk.max(axis=1), 9), return_inverse=True, return_counts=True)
-    mean_right = np.bincount(group, right) / count
-    start = np.unique(np.linspace(0, len(z_n), min(n_bins, len(z_n)) + 1).astype(int)[:-1])
-    size = np.diff(np.append(start, len(z_n)))
-    confidence, right = (np.add.reduceat(np.repeat(values, count), start) / size for values in (confidence, mean_right))
-    return confidence, right, size
-
-
 def ece_interval(
     posterior: ArrayLike,
     truth: ArrayLike,
@@ -270,7 +229,7 @@ def score(posterior: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     2
     """
     _, z_n = known_items(posterior, truth)
-    measures = (accuracy, macro_f1, auc, log_loss, brier, ece, mean_true_probability)
+    measures = (accuracy, macro_f1, auc, log_loss, brier, ece, ece_debiased, mean_true_probability)
     return {"n_known": len(z_n)} | {measure.__name__: measure(posterior, truth) for measure in measures}
 
 

@@ -18,13 +18,13 @@ from crowdwise.kernels.numerics import COMPILED_FROM
 from crowdwise.trust.compare import DEFAULT_CLASSIFIERS, DEFAULT_METHODS, compare, comparison
 from crowdwise.trust.compare.choose import chosen
 from crowdwise.trust.heldout import deal, held_out
-from crowdwise.trust.metrics import accuracy, log_loss
+from crowdwise.trust.metrics import accuracy, ece_debiased, log_loss
 
 ALL_METHODS = {**label_methods(), **classifiers()}
 CLASSIFIERS = classifiers()
 
-COLUMNS = ["method", "accuracy", "macro_f1", "auc", "log_loss", "ece", "held_out", "agreement", "seconds", "memory_mb"]
-COLUMNS += ["n_iter", "converged", "error"]
+MEASURED = ["accuracy", "macro_f1", "auc", "log_loss", "ece", "ece_debiased"]
+COLUMNS = ["method", *MEASURED, "held_out", "agreement", "seconds", "memory_mb", "n_iter", "converged", "error"]
 
 
 @pytest.mark.slow
@@ -59,6 +59,7 @@ def test_measures_are_those_of_a_fit() -> None:
     row = compare(campaign.votes, campaign.gold, ["dawid-skene"]).row(0, named=True)
     assert row["accuracy"] == accuracy(model.posterior_, campaign.truth)
     assert row["log_loss"] == log_loss(model.posterior_, campaign.truth)
+    assert row["ece_debiased"] == ece_debiased(model.posterior_, campaign.truth) < row["ece"]
     assert row["n_iter"] == model.n_iter_
     expected = held_out(lambda votes: DawidSkene().fit(votes).result_, campaign.votes, deal(campaign.votes, 3, 7))
     row = compare(campaign.votes, campaign.gold, ["dawid-skene"], folds=3, random_state=7).row(0, named=True)
@@ -67,7 +68,7 @@ def test_measures_are_those_of_a_fit() -> None:
 
 def test_without_truth_held_out_votes_and_agreement_remain() -> None:
     table = compare(demo().votes, methods=["majority", "dawid-skene"])
-    assert table.columns == [name for name in COLUMNS if name not in ("accuracy", "macro_f1", "auc", "log_loss", "ece")]
+    assert table.columns == [name for name in COLUMNS if name not in MEASURED]
     assert (table["held_out"] < 0).all()
     assert table["agreement"].n_unique() == 1
     assert compare(demo().votes, methods=["majority"], folds=0)["held_out"].to_list() == [None]
@@ -104,7 +105,7 @@ def test_a_failing_method_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch
     campaign = demo()
     found = comparison(campaign.votes, campaign.gold, ["majority", "dawid-skene", "mace"], n_resamples=20)
     assert found.table["error"].to_list() == [None, "no luck", None]
-    assert found.table.row(1)[1:-1] == (None,) * 11
+    assert found.table.row(1)[1:-1] == (None,) * 12
     assert found.agreement.columns == ["method", "majority", "mace"]
     assert set(found.intervals["method"]) == {"majority", "mace"}
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.intervals import share_interval
-from crowdwise.trust.metrics import accuracy, auc, brier, calibration_bins, ece, ece_interval, log_loss
+from crowdwise.trust.metrics import accuracy, auc, brier, calibration_bins, ece, ece_debiased, ece_interval, log_loss
 
 __all__ = ["Reliability", "reliability"]
 
@@ -29,6 +29,8 @@ class Reliability:
         Mean over items of |accuracy - confidence| of their bin.
     ece_interval : (float, float)
         Bootstrap interval.
+    ece_debiased : float
+        The same error without what chance leaves of it.
     brier, log_loss, auc, mean_confidence, mean_accuracy : float
     n_known : int
         Items that all this rests on.
@@ -41,6 +43,7 @@ class Reliability:
     n_items: Integers
     ece: float
     ece_interval: tuple[float, float]
+    ece_debiased: float
     brier: float
     log_loss: float
     auc: float
@@ -55,6 +58,7 @@ class Reliability:
             "ece": self.ece,
             "ece_low": low,
             "ece_high": high,
+            "ece_debiased": self.ece_debiased,
             "brier": self.brier,
             "log_loss": self.log_loss,
             "auc": self.auc,
@@ -96,6 +100,7 @@ def reliability(
         n_items=size,
         ece=ece(probability, truth, n_bins),
         ece_interval=ece_interval(probability, truth, n_bins, level=level, n_resamples=n_resamples, random_state=random_state),
+        ece_debiased=ece_debiased(probability, truth, n_bins),
         brier=brier(probability, truth),
         log_loss=log_loss(probability, truth),
         auc=auc(probability, truth),

@@ -15,6 +15,7 @@ from crowdwise.trust.compare.fitting import Outcome, Task
 from crowdwise.trust.compare.resample import bootstrap, item_scores, n_resamples_for
 from crowdwise.trust.compare.table import (
     AGAINST_TRUTH,
+    DEBIASED,
     HELD_OUT,
     MEASURES,
     Comparison,
@@ -25,6 +26,7 @@ from crowdwise.trust.compare.table import (
     matrix_of,
     row_of,
 )
+from crowdwise.trust.metrics import ece_by_chance, without_chance
 
 __all__ = ["Collector"]
 
@@ -74,7 +76,8 @@ class Collector:
             raise InputError("its posterior is not finite")
         if self._known is not None:
             seen = posterior[self._known]
-            scored.values |= {measure.__name__: measure(seen, self._truth) for measure in MEASURES}
+            found = {measure.__name__: measure(seen, self._truth) for measure in MEASURES}
+            scored.values |= found | {DEBIASED: without_chance(found["ece"], ece_by_chance(seen, self._truth))}
             scored.scores = item_scores(seen, self._truth)
 
     def comparison(
@@ -89,7 +92,7 @@ class Collector:
     ) -> Comparison:
         """The tables, with methods in this order."""
         rows = [self._scored[name] for name in methods]
-        against = [] if self._known is None else list(AGAINST_TRUTH)
+        against = [] if self._known is None else [*AGAINST_TRUTH, DEBIASED]
         agreement = agreement_of(rows)
         table = pl.DataFrame(
             [row_of(scored, agreement) for scored in rows],

@@ -73,9 +73,9 @@ def compare(
     Returns
     -------
     frame
-        method; with truth accuracy (ties split), macro_f1, auc, log_loss and ece; held_out (mean log-probability of a vote
-        by a fit without it), agreement (mean share of equal labels with the other methods), seconds, memory_mb, n_iter,
-        converged, error. A method that fails has its message in `error` and nulls elsewhere.
+        method; with truth accuracy (ties split), macro_f1, auc, log_loss, ece and ece_debiased; held_out (mean log-probability
+        of a vote by a fit without it), agreement (mean share of equal labels with the other methods), seconds, memory_mb,
+        n_iter, converged, error. A method that fails has its message in `error` and nulls elsewhere.
 
     Notes
     -----

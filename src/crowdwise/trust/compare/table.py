@@ -17,6 +17,7 @@ from crowdwise.trust.metrics import accuracy, auc, ece, interval_of, log_loss, m
 
 __all__ = [
     "AGAINST_TRUTH",
+    "DEBIASED",
     "HELD_OUT",
     "MEASURES",
     "Comparison",
@@ -31,6 +32,8 @@ __all__ = [
 
 MEASURES = (accuracy, macro_f1, auc, log_loss, ece)
 AGAINST_TRUTH = tuple(measure.__name__ for measure in MEASURES)
+# Without an interval: in items that are drawn again, there is chance of a second kind.
+DEBIASED = "ece_debiased"
 HELD_OUT = "held_out"
 _INTERVALS = ("low", "high", "difference", "difference_low", "difference_high")
 

@@ -16,7 +16,7 @@ from crowdwise.engines.independence import LEVEL, Dependence, find
 from crowdwise.engines.readings import SharedErrors
 from crowdwise.estimator.outcome import Result
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
-from crowdwise.trust.metrics import accuracy, ece
+from crowdwise.trust.metrics import accuracy, ece, ece_debiased
 
 __all__ = ["groups", "overconfidence", "score"]
 
@@ -57,7 +57,7 @@ def groups(result: Result, votes: Annotations | None = None, *, level: float = L
 
 
 def overconfidence(result: Result, truth: Any) -> dict[str, float]:
-    """Mean confidence beside accuracy where the truth is known, their gap, and the calibration error (ECE).
+    """Mean confidence beside accuracy where the truth is known, their gap, and the calibration error with and without chance.
 
     Parameters
     ----------
@@ -68,7 +68,8 @@ def overconfidence(result: Result, truth: Any) -> dict[str, float]:
     known = truth_n >= 0
     confidence = float(result.confidence[known].mean()) if known.any() else float("nan")
     right = accuracy(result.posterior, truth_n)
-    return {"confidence": confidence, "accuracy": right, "gap": confidence - right, "ece": ece(result.posterior, truth_n)}
+    errors = {measure.__name__: measure(result.posterior, truth_n) for measure in (ece, ece_debiased)}
+    return {"confidence": confidence, "accuracy": right, "gap": confidence - right, **errors}
 
 
 def _reason(group: SharedErrors) -> str:
