@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["MOST_MEETINGS", "Pairs", "SingleAnswers", "VoteCounts", "agreements", "answers_of", "count_votes"]
-__all__ += ["label_counts", "pair_sums", "pairwise_agreement", "sampled"]
+__all__ += ["label_counts", "n_meetings", "pair_sums", "pairwise_agreement", "sampled"]
 
 
 # Pairs of answers on one item beyond which a look at pairs of annotators takes a sample of the items: some seconds.
@@ -116,10 +116,14 @@ class SingleAnswers:
 
     item: Integers
     annotator: Integers
-    share_cl: Floats
+    #: The label of every answer, [C]; or shares of labels, [C, L], where votes were repeated.
+    given: Integers | Floats
     n_annotators: int
+    n_classes: int
     #: Summed weight of the votes behind every answer, [C].
     weight: Floats
+    #: Whether there are so many votes that compiled loops are loaded anyway.
+    compiled: bool = False
 
     def at(self, index: Integers | Flags) -> SingleAnswers:
         """The answers at these positions, in their order."""
@@ -127,7 +131,7 @@ class SingleAnswers:
             self,
             item=self.item[index],
             annotator=self.annotator[index],
-            share_cl=self.share_cl[index],
+            given=self.given[index],
             weight=self.weight[index],
         )
 
@@ -144,9 +148,22 @@ class SingleAnswers:
         return np.sort(self.annotator * size + np.arange(len(self.annotator))) % size, np.concatenate([[0], np.cumsum(count)])
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.share_cl.shape[1])
+    def single(self) -> bool:
+        """Whether every answer is one label."""
+        return self.given.ndim == 1
+
+    @cached_property
+    def share_cl(self) -> Floats:
+        """Labels of every answer; rows sum to one, [C, L]."""
+        return np.eye(self.n_classes).take(self.given, axis=0) if self.single else self.given
+
+    def label_sums(self, cell: Integers, n_cells: int) -> Floats:
+        """Answers by cell and label, of the cell of every answer, [n_cells, L]."""
+        size, n_classes = n_cells * self.n_classes, self.n_classes
+        if self.single:
+            return _summed(cell * n_classes + self.given, None, size).reshape(n_cells, n_classes)
+        index = cell[:, None] * n_classes + np.arange(n_classes)
+        return _summed(index.ravel(), self.given.ravel(), size).reshape(n_cells, n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,42 +178,55 @@ class Pairs:
 
 def answers_of(votes: Annotations) -> SingleAnswers:
     """Collapse votes to one answer per (item, annotator); votes without weight are no answers."""
-    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
-    kept = np.flatnonzero(weight > 0)
+    return _collapsed(votes, slice(None) if votes.weight is None else np.flatnonzero(votes.weight > 0))
+
+
+def _collapsed(votes: Annotations, kept: Integers | slice) -> SingleAnswers:
+    """The answers that these votes make, in their order."""
+    from crowdwise.kernels.numerics import COMPILED_FROM
+
     item, annotator = votes.item[kept].astype(np.int64), votes.annotator[kept].astype(np.int64)
-    new = np.ones(len(kept), bool)
+    label, compiled = votes.label[kept], votes.n_votes >= COMPILED_FROM
+    weight = np.ones(len(item)) if votes.weight is None else votes.weight[kept]
+    sizes = votes.n_annotators, votes.n_classes
+    new = np.ones(len(item), bool)
     new[1:] = (item[1:] != item[:-1]) | (annotator[1:] != annotator[:-1])
     if new.all():
-        one_hot = np.eye(votes.n_classes).take(votes.label[kept], axis=0)
-        return SingleAnswers(item, annotator, one_hot, votes.n_annotators, weight[kept])
+        return SingleAnswers(item, annotator, label, *sizes, weight, compiled)
     cell, n_cells = np.cumsum(new) - 1, int(new.sum())
-    share = _summed(cell * votes.n_classes + votes.label[kept], weight[kept], n_cells * votes.n_classes)
+    share = _summed(cell * votes.n_classes + label, weight, n_cells * votes.n_classes)
     share_cl = share.reshape(n_cells, votes.n_classes)
     total = share_cl.sum(axis=1)
     share_cl /= total[:, None]
-    return SingleAnswers(item[new], annotator[new], share_cl, votes.n_annotators, total)
+    one = share_cl.max(axis=1, initial=0.0).min(initial=1.0) == 1
+    given = share_cl.argmax(axis=1).astype(label.dtype) if one else share_cl
+    return SingleAnswers(item[new], annotator[new], given, *sizes, total, compiled)
 
 
-def sampled(answers: SingleAnswers, most: int) -> SingleAnswers:
-    """The answers on all items, or on as many items as have `most` pairs of answers, drawn with a fixed seed.
+def n_meetings(votes: Annotations) -> int:
+    """Pairs of votes on one item."""
+    size = votes.votes_per_item
+    return int((size * (size - 1)).sum()) // 2
 
-    Items with more answers than the root of `most` first lose answers by the same draw, so that one item cannot take all.
+
+def sampled(votes: Annotations, most: int) -> SingleAnswers:
+    """The answers on all items, or on as many items as have `most` pairs of votes, drawn with a fixed seed.
+
+    Items with more votes than the root of `most` first lose votes by the same draw, so that one item cannot take all.
     """
-    size = np.bincount(answers.item)
-    if (size * (size - 1)).sum() <= 2 * most:
-        return answers
+    if n_meetings(votes) <= most:
+        return answers_of(votes)
     rng = np.random.default_rng(0)
-    largest = max(int(most**0.5), 2)
-    kept = np.ones(len(answers.item), bool)
+    size, largest = votes.votes_per_item, max(int(most**0.5), 2)
+    kept = np.ones(votes.n_votes, bool) if votes.weight is None else votes.weight > 0
     if size.max() > largest:
-        shuffled = np.lexsort((rng.random(len(answers.item)), answers.item))
-        kept[shuffled] = np.arange(len(shuffled)) - (np.cumsum(size) - size)[answers.item[shuffled]] < largest
+        shuffled = np.lexsort((rng.random(votes.n_votes), votes.item))
+        kept[shuffled] &= np.arange(votes.n_votes) - np.repeat(votes.item_ptr[:-1], size) < largest
         size = np.minimum(size, largest)
     order = rng.permutation(len(size))
-    fits = np.cumsum((size * (size - 1) // 2)[order]) <= most
     drawn = np.zeros(len(size), bool)
-    drawn[order[fits]] = True
-    return answers.at(drawn[answers.item] & kept)
+    drawn[order[np.cumsum((size * (size - 1) // 2)[order]) <= most]] = True
+    return _collapsed(votes, np.flatnonzero(np.repeat(drawn, votes.votes_per_item) & kept))
 
 
 def pair_sums(answers: SingleAnswers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:
@@ -226,25 +256,52 @@ def pair_sums(answers: SingleAnswers, statistics: Callable[[Integers, Integers],
 
 def label_counts(answers: SingleAnswers, n_items: int) -> Floats:
     """Answers of everybody by item and label, [N, L]."""
-    cell = answers.item[:, None] * answers.n_classes + np.arange(answers.n_classes)
-    counts = _summed(cell.ravel(), answers.share_cl.ravel(), n_items * answers.n_classes)
-    return counts.reshape(n_items, answers.n_classes)
+    return answers.label_sums(answers.item, n_items)
 
 
 def agreements(answers: SingleAnswers) -> Pairs:
     """Common items and agreements of every pair that met; of repeated and soft votes the expected agreements."""
-    share = answers.share_cl
-    if not (share.max(axis=1, initial=0.0) == 1).all():
+    if not answers.single:
+        share = answers.given
         return pair_sums(answers, lambda i, j: np.einsum("pl,pl->p", share[i], share[j])[:, None], 1)
-    label, n = share.argmax(axis=1).astype(np.int16), answers.n_annotators
-    if n * n <= _DENSE:
+    label, n = answers.given, answers.n_annotators
+    size = np.bincount(answers.item)
+    met = int((size * (size - 1)).sum()) // 2
+    # A table of all pairs that has many more cells than there are meetings takes longer than sorting these.
+    dense = n * n <= min(_DENSE, 8 * met)
+    if answers.compiled:
+        return _compiled_agreements(answers, size, met, dense)
+    if dense:
         return _dense_sums(answers, lambda i, j: (label[i] == label[j]).astype(float)[:, None], 1)
     # One number says who met and whether they agreed, so that plain sorting counts both.
     keys = [
         2 * (answers.annotator[i] * n + answers.annotator[j]) + (label[i] == label[j])
         for i, j in _pairs_of_answers(answers.item)
     ]
-    key = np.sort(np.concatenate([np.empty(0, np.int64), *keys]))
+    return _counted(np.concatenate([np.empty(0, np.int64), *keys]), n)
+
+
+def _compiled_agreements(answers: SingleAnswers, size: Integers, met: int, dense: bool) -> Pairs:
+    from crowdwise.kernels.meeting_loops import count_meetings, meeting_keys
+    from crowdwise.kernels.numerics import of_type
+
+    n = answers.n_annotators
+    pointers = (np.concatenate([[0], np.cumsum(size)]), answers.annotator)
+    given = (*(of_type(np.int64, array) for array in pointers), of_type(np.int16, answers.given), n)
+    if not dense:
+        key = np.empty(met, np.int64)
+        meeting_keys(*given, key)
+        return _counted(key, n)
+    table = np.zeros(n * n, np.int64)
+    count_meetings(*given, table)
+    pair = np.flatnonzero(table)
+    both = table[pair]
+    return Pairs(pair // n, pair % n, (both >> 32).astype(float), (both & 0xFFFFFFFF).astype(float)[:, None])
+
+
+def _counted(key: Integers, n: int) -> Pairs:
+    """Pairs by their meetings, numbered 2 (a * n + b), and one more where they agreed."""
+    key.sort()
     pair = key >> 1
     start = np.flatnonzero(np.diff(pair, prepend=-1))
     met = np.diff(np.append(start, len(pair)))

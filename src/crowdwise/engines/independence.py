@@ -28,7 +28,8 @@ pairs that met. The same votes give the same finding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -36,20 +37,23 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.meetings import MOST_MEETINGS, Pairs, SingleAnswers, agreements, answers_of, sampled
+from crowdwise.data.meetings import MOST_MEETINGS, Pairs, SingleAnswers, agreements, sampled
 from crowdwise.engines.linkage import EDGE
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import of_type, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.engines.readings import Reading, SharedErrors
 
-__all__ = ["LEVEL", "MOST_PAIRS", "Agreement", "Background", "Dependence", "agreement_of", "find", "weighted_quantile"]
+__all__ = ["EXCESS", "LEVEL", "MOST_PAIRS", "Agreement", "Background", "Dependence", "agreement_of", "enough_meetings", "find"]
+__all__ += ["weighted_quantile"]
 
 
 MOST_PAIRS = 200_000
 # The chance that any group of independent annotators is reported.
 LEVEL = 0.01
+# The least excess of agreement that counts, as a share of what is possible.
+EXCESS = 0.2
 # The oracle's constants: where a pair starts to lose weight, pseudo-meetings with an average annotator, rounds and step.
 _FAR, _PSEUDO, _ROUNDS, _STEP = 2.0, 2.0, 60, 1e-4
 # Entries of a block of products of label shares: some tens of megabytes.
@@ -70,6 +74,8 @@ class Agreement:
     chance: Floats
     own_al: Floats
     shares_l: Floats
+    #: Whether the votes are so many that compiled loops are loaded anyway.
+    compiled: bool = False
 
     @property
     def n_annotators(self) -> int:
@@ -169,19 +175,15 @@ def agreement_of(answers: SingleAnswers, most_pairs: int | None = None) -> Agree
 
     Beyond `most_pairs`, only the pairs among the annotators with most answers, as many as fit; few meetings show nothing.
     """
-    share, n_annotators, n_classes = answers.share_cl, answers.n_annotators, answers.n_classes
-    shares_l = share.sum(axis=0) / max(len(share), 1)
-    own_al = np.column_stack([segment_sum(answers.annotator, column, n_annotators) for column in share.T]) + 2 * shares_l
+    count_al = answers.label_sums(answers.annotator, answers.n_annotators)
+    shares_l = count_al.sum(axis=0) / max(len(answers.item), 1)
+    own_al = count_al + 2 * shares_l
     own_al /= np.maximum(own_al.sum(axis=1, keepdims=True), 1e-300)
     met = agreements(answers) if most_pairs is None else _of_the_busiest(answers, most_pairs)
     first, second, n, agree = met.first, met.second, met.n_items, met.sums[:, 0]
-    chance = np.empty(len(first))
-    step = max(_BLOCK // max(n_classes, 1), 1)
-    for start in range(0, len(first), step):
-        part = slice(start, start + step)
-        chance[part] = np.einsum("pl,pl->p", own_al[first[part]], own_al[second[part]])
+    chance = _chances(first, second, own_al, answers.compiled)
     scale = max(float(1 - (shares_l**2).sum()), 1e-12)
-    return Agreement(first, second, n, agree, (agree / n - chance) / scale, chance, own_al, shares_l)
+    return Agreement(first, second, n, agree, (agree / n - chance) / scale, chance, own_al, shares_l, answers.compiled)
 
 
 def find(
@@ -229,8 +231,8 @@ def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int,
     if votes.soft or votes.anonymous:
         # Shares of errors are counted by single labels of known annotators.
         return Dependence()
-    answers = sampled(answers_of(votes), most_meetings)
-    if len(answers.item) == 0 or np.count_nonzero(answers.share_cl.sum(axis=0)) < 2:
+    answers = sampled(votes, min(most_meetings, enough_meetings(votes.n_annotators, level)))
+    if len(np.unique(votes.label)) < 2:
         return Dependence()
     pairs = agreement_of(answers, most_pairs)
     if len(pairs.first) == 0 or (pairs.independent() and not thorough):
@@ -238,6 +240,34 @@ def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int,
     from crowdwise.engines.readings import readings_of
 
     return Dependence(tuple(readings_of(votes, answers, pairs, level, thorough)))
+
+
+def enough_meetings(n_annotators: int, level: float) -> int:
+    """Meetings after which more of them would show nothing new, of all pairs together.
+
+    The hardest to see is a pair alone whose excess is the least that counts, e = 0.2 of what is possible. On n meetings of
+    annotators who agree with probability E it stands z = e sqrt(n (1 - E) / E) above its expectation. It is reported from z_0
+    on, P(Z > z_0) <= exp(-z_0^2 / 2) = level / (A (A - 1)), and chance takes three off less than once in seven hundred times.
+    With E = 0.9 that takes n = 9 (z_0 + 3)^2 / e^2 meetings of every pair.
+    """
+    ordered = max(n_annotators * (n_annotators - 1), 2)
+    standing = math.sqrt(2 * math.log(ordered / level)) + 3
+    return int(ordered / 2 * 9 * standing**2 / EXCESS**2)
+
+
+def _chances(first: Integers, second: Integers, own_al: Floats, compiled: bool) -> Floats:
+    """What label shares alone let pairs agree on, [P]."""
+    chance = np.empty(len(first))
+    if compiled:
+        from crowdwise.kernels.meeting_loops import chances
+
+        chances(of_type(np.int64, first), of_type(np.int64, second), of_type(np.float64, own_al), chance)
+        return chance
+    step = max(_BLOCK // max(own_al.shape[1], 1), 1)
+    for start in range(0, len(first), step):
+        part = slice(start, start + step)
+        chance[part] = np.einsum("pl,pl->p", own_al[first[part]], own_al[second[part]])
+    return chance
 
 
 def weighted_quantile(values: Floats, weight: Floats, quantile: float) -> float:
@@ -253,6 +283,12 @@ def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Float
     size, sampling = pairs.n_annotators, unit / n
     u, misfit, mean_unit = start.copy(), 0.0, unit.mean()
     excess = s - u[a] * u[b]
+    if pairs.compiled:
+        from crowdwise.kernels.meeting_loops import rank_one
+
+        ends, values = (of_type(np.int64, end) for end in (a, b)), (of_type(np.float64, array) for array in (s, sampling))
+        misfit = rank_one(*ends, *values, _PSEUDO / float(mean_unit), lowest, _FAR, _ROUNDS, _STEP, u)
+        return u, misfit
     for done in range(_ROUNDS):
         variance = sampling + misfit
         z = excess / np.sqrt(variance)
@@ -276,6 +312,15 @@ def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Float
     return u, misfit
 
 
+def _among(answers: SingleAnswers, who: Integers) -> Pairs:
+    """Pairs that met of these annotators, whose codes are sorted; counted by their places, which small tables hold."""
+    place = np.full(answers.n_annotators, -1)
+    place[who] = np.arange(len(who))
+    theirs = answers.at(place[answers.annotator] >= 0)
+    met = agreements(replace(theirs, annotator=place[theirs.annotator], n_annotators=len(who)))
+    return Pairs(who[met.first], who[met.second], met.n_items, met.sums)
+
+
 def _of_the_busiest(answers: SingleAnswers, most: int) -> Pairs:
     """Pairs that met of the annotators with most answers, of as many of them as `most` pairs allow."""
     count = np.bincount(answers.annotator, minlength=answers.n_annotators)
@@ -284,10 +329,13 @@ def _of_the_busiest(answers: SingleAnswers, most: int) -> Pairs:
     rank[order] = np.arange(len(order))
     meetings, share = np.bincount(answers.item), np.cumsum(count[order]) / max(len(answers.item), 1)
     expected = float((meetings * (meetings - 1)).sum()) / 2
+    # So few annotators have no more pairs than that.
+    few = int((2 * most) ** 0.5) + 2
     while True:
         # Of a share of the answers that is drawn at random its square of the meetings remains; most meetings are first ones.
-        tried = len(order) if expected <= most else int(np.searchsorted(share, (1.5 * most / expected) ** 0.5)) + 1
-        met = agreements(answers if tried >= len(order) else answers.at(rank[answers.annotator] < tried))
+        enough = int(np.searchsorted(share, min(1.5 * most / max(expected, 1.0), 1.0) ** 0.5)) + 1
+        tried = len(order) if expected <= most else max(enough, few)
+        met = agreements(answers) if tried >= len(order) else _among(answers, np.sort(order[:tried]))
         later = np.maximum(rank[met.first], rank[met.second])
         if tried >= len(order) or len(later) > most:
             kept = later < np.searchsorted(np.cumsum(np.bincount(later)), most, side="right")

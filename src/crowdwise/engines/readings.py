@@ -35,6 +35,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Vocabularies
 from crowdwise.data.meetings import SingleAnswers, label_counts
+from crowdwise.engines.independence import EXCESS
 from crowdwise.engines.linkage import linked
 from crowdwise.engines.shared_errors import Trial, confirmed_excess
 from crowdwise.kernels.types import Flags, Floats, Integers
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["Reading", "SharedErrors", "readings_of"]
 
 
-# An excess that matters, and what must remain of it given those outside.
-_EXCESS, _CONFIRMED = 0.2, 0.1
+# What must remain of a group's excess given those outside.
+_CONFIRMED = 0.1
 _PASSES = 4
 # A faction with more of the votes than this is the crowd.
 _FACTION = 0.75
@@ -240,7 +241,7 @@ class _Search:
             else:
                 background = pairs.explained_by_skill(unit_variance, inside, level, lowest)
             unit_variance = background.unit_variance
-            tested = (self._tested(members, background) for members in linked(pairs, background, 0.75 * _EXCESS))
+            tested = (self._tested(members, background) for members in linked(pairs, background, 0.75 * EXCESS))
             found = tuple(group for group in tested if group is not None)
             before, code = code, _codes(found, pairs.n_annotators)
             if not found or (code.max() == before.max() and ((code >= 0) == (before >= 0)).all()):
@@ -255,11 +256,12 @@ class _Search:
             by_member = trial.by_member
             loosest = int(by_member.argmin())
             loose = m > 2 and by_member[loosest] < 0.5 * np.median(by_member)
-            # The ratio last: it sums over items, the others over pairs.
-            if trial.excess >= _EXCESS and not loose:
+            if trial.excess >= EXCESS and not loose:
                 ways = math.lgamma(size + 1) - math.lgamma(m + 1) - math.lgamma(size - m + 1) + math.log(m * (m - 1))
-                log_p = _log_above(trial.ratio) + ways
-                if log_p < math.log(self.level):
+                enough = math.log(self.level) - ways
+                # The ratio last, and only where the model's variance alone would do: it sums over items, all else over pairs.
+                if _log_above(trial.most_ratio) < enough and (log_p := _log_above(trial.ratio)) < enough:
+                    log_p += ways
                     break
             if m == 2:
                 return None

@@ -33,24 +33,11 @@ class Trial:
 
     def __init__(self, answers: SingleAnswers, pairs: Agreement, background: Background, members: Integers) -> None:
         self.members = members
+        self._answers, self._pairs, self._skill = answers, pairs, background.skill
         # (excess, common items, most possible excess, variance by the model, variance by the misfit) by pair, [5, M, M]
         self._tables = _pair_tables(pairs, background, members)
         self._rows = self._tables.sum(axis=2)
-        place = np.full(answers.n_annotators, -1)
-        place[members] = np.arange(len(members))
-        chosen = answers.by(members)
-        _, self._item = np.unique(chosen.item, return_inverse=True)
-        # Votes of a member are found by its position among the first members.
-        who = place[chosen.annotator]
-        self._votes = np.split(np.argsort(who, kind="stable"), np.cumsum(np.bincount(who, minlength=len(members)))[:-1])
-        self._original = np.arange(len(members))
-        expected = np.column_stack([pairs.own_al, np.sqrt(pairs.scale) * background.skill])[chosen.annotator]
-        self._share, self._expected = chosen.share_cl, expected
-        self._own = (chosen.share_cl**2).sum(axis=1) - (expected**2).sum(axis=1)
-        size = int(self._item.max(initial=-1)) + 1
-        self._same, self._alike = _sum_rows(self._item, chosen.share_cl, size), _sum_rows(self._item, expected, size)
-        self._single, self._present = segment_sum(self._item, self._own, size), segment_sum(self._item, None, size)
-        self._by_item = self._excess_at(slice(None))
+        self._items: _Items | None = None
 
     @property
     def by_member(self) -> Floats:
@@ -64,29 +51,63 @@ class Trial:
         return float(total[0] / max(total[2], 1e-9))
 
     @property
+    def most_ratio(self) -> float:
+        """What `ratio` is at most: the variance over items can only lower it."""
+        total, _, _, model, misfit = self._rows.sum(axis=1) / 2
+        return float(total / np.sqrt(model + misfit + 1e-9)) if total > 0 else 0.0
+
+    @property
     def ratio(self) -> float:
         """T over its standard deviation; 0 where there is no excess."""
         total, _, _, model, misfit = self._rows.sum(axis=1) / 2
         if total <= 0:
             return 0.0
-        over_items = self._by_item @ self._by_item - total**2 / np.count_nonzero(self._present > 0.5)
+        if self._items is None:
+            expected_al = np.column_stack([self._pairs.own_al, np.sqrt(self._pairs.scale) * self._skill])
+            self._items = _Items(self._answers, expected_al, self.members)
+        over_items = self._items.variance(total)
         return float(total / np.sqrt(max(over_items, model) + misfit + 1e-9))
 
     def drop(self, index: int) -> None:
         """Leave out the member at this position."""
-        gone = self._votes[self._original[index]]
+        if self._items is not None:
+            self._items.drop(int(self.members[index]))
+        self._rows = np.delete(self._rows - self._tables[:, :, index], index, axis=1)
+        self._tables = np.delete(np.delete(self._tables, index, axis=1), index, axis=2)
+        self.members = np.delete(self.members, index)
+
+
+class _Items:
+    """Excess agreements inside a set of annotators by item."""
+
+    def __init__(self, answers: SingleAnswers, expected_al: Floats, members: Integers) -> None:
+        chosen = answers.by(members)
+        _, self._item = np.unique(chosen.item, return_inverse=True)
+        order = np.argsort(chosen.annotator, kind="stable")
+        size = np.bincount(chosen.annotator, minlength=answers.n_annotators)[members]
+        self._votes = dict(zip(members.tolist(), np.split(order, np.cumsum(size)[:-1]), strict=True))
+        self._share, self._expected = chosen.share_cl, expected_al[chosen.annotator]
+        self._own = (self._share**2).sum(axis=1) - (self._expected**2).sum(axis=1)
+        n = int(self._item.max(initial=-1)) + 1
+        self._same, self._alike = chosen.label_sums(self._item, n), _sum_rows(self._item, self._expected, n)
+        self._single, self._present = segment_sum(self._item, self._own, n), segment_sum(self._item, None, n)
+        self._by_item = self._excess_at(slice(None))
+
+    def variance(self, total: float) -> float:
+        """The variance of their sum, which is `total`, over items."""
+        return float(self._by_item @ self._by_item - total**2 / np.count_nonzero(self._present > 0.5))
+
+    def drop(self, member: int) -> None:
+        """Leave out the answers of a member."""
+        gone = self._votes[member]
         touched = self._item[gone]
         self._same[touched] -= self._share[gone]
         self._alike[touched] -= self._expected[gone]
         self._single[touched] -= self._own[gone]
         self._present[touched] -= 1
         self._by_item[touched] = self._excess_at(touched)
-        self._rows = np.delete(self._rows - self._tables[:, :, index], index, axis=1)
-        self._tables = np.delete(np.delete(self._tables, index, axis=1), index, axis=2)
-        self.members, self._original = np.delete(self.members, index), np.delete(self._original, index)
 
     def _excess_at(self, items: Integers | slice) -> Floats:
-        """Excess agreements over the pairs inside on these items."""
         both = (self._same[items] ** 2).sum(axis=1) - (self._alike[items] ** 2).sum(axis=1)
         return np.asarray((both - self._single[items]) / 2)
 
@@ -100,7 +121,7 @@ def confirmed_excess(answers: SingleAnswers, counts_nl: Floats, members: Integer
     chosen = answers.by(members)
     n_classes = chosen.n_classes
     items, row = np.unique(chosen.item, return_inverse=True)
-    inside = _sum_rows(row, chosen.share_cl, len(items))
+    inside = chosen.label_sums(row, len(items))
     outside = counts_nl[items] - inside
     total, top = outside.sum(axis=1), outside.max(axis=1)
     stratum = outside.argmax(axis=1) + n_classes * (top < 2 / 3 * total)
@@ -109,7 +130,7 @@ def confirmed_excess(answers: SingleAnswers, counts_nl: Floats, members: Integer
         return 1.0
     chosen, row = chosen.at(heard[row]), row[heard[row]]
     cell, of_answer = np.unique(chosen.annotator * (2 * n_classes) + stratum[row], return_inverse=True)
-    habit = _sum_rows(of_answer, chosen.share_cl, len(cell))
+    habit = chosen.label_sums(of_answer, len(cell))
     base = chosen.share_cl.sum(axis=0) + 0.5
     habit = (habit + base / base.sum()) / (habit.sum(axis=1, keepdims=True) + 1)
     expected = habit[of_answer]

@@ -130,7 +130,7 @@ def messages(votes: Annotations, code: Integers, lam_a: Floats) -> Messages:
 
 def fidelity(votes: Annotations, code: Integers) -> Floats:
     """lam_a of every member of a group whose members met, [A]; NaN for everybody else."""
-    pairs = agreement_of(sampled(answers_of(votes), MOST_MEETINGS))
+    pairs = agreement_of(sampled(votes, MOST_MEETINGS))
     inside = (code[pairs.first] == code[pairs.second]) & (code[pairs.first] >= 0)
     a, b, n, s = pairs.first[inside], pairs.second[inside], pairs.n[inside], np.clip(pairs.beyond[inside], 0.01, 0.995)
     size, n_groups = votes.n_annotators, int(code.max(initial=-1)) + 1

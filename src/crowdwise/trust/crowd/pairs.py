@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.meetings import MOST_MEETINGS, SingleAnswers, answers_of, sampled
+from crowdwise.data.meetings import MOST_MEETINGS, SingleAnswers, n_meetings, sampled
 from crowdwise.engines.independence import MOST_PAIRS, Agreement, agreement_of
-from crowdwise.kernels.types import Integers
 
 __all__ = ["Met", "of_pairs", "sampling_notes"]
 
@@ -30,9 +29,9 @@ class Met:
 
 def of_pairs(votes: Annotations) -> Met:
     """Agreements of the pairs that met."""
-    whole = answers_of(votes)
-    answers = sampled(whole, MOST_MEETINGS)
-    share = 1.0 if answers is whole else _meetings(answers.item) / _meetings(whole.item)
+    answers, whole = sampled(votes, MOST_MEETINGS), n_meetings(votes)
+    size = np.bincount(answers.item)
+    share = 1.0 if whole <= MOST_MEETINGS else float((size * (size - 1)).sum()) / (2 * whole)
     return Met(answers, agreement_of(answers, MOST_PAIRS), share)
 
 
@@ -45,7 +44,3 @@ def sampling_notes(met: Met) -> tuple[str, ...]:
         f"of agreement is seen from {met.share**-0.5:.1f} times what all items would show",
     )
 
-
-def _meetings(item: Integers) -> float:
-    size = np.bincount(item)
-    return float((size * (size - 1)).sum())

@@ -218,8 +218,9 @@ class Panels:
         given = SingleAnswers(
             np.repeat(np.arange(len(answers)), size),
             np.tile(np.arange(size), len(answers)),
-            np.eye(model.n_classes)[answers.ravel()],
+            answers.ravel(),
             size,
+            model.n_classes,
             np.ones(answers.size),
         )
         cells = Cells.of(given, model.codes, len(answers))

@@ -69,7 +69,7 @@ def drawn_answers(
     """Labels that these judges give to these items, [E], and the classes of all items, [n_items]."""
     state = rng.choice(len(model.prior_s), size=n_items, p=model.prior_s / model.prior_s.sum())
     nowhere = np.zeros((len(item), 0))
-    cells = Cells.of(SingleAnswers(item, judge, nowhere, model.n_judges, nowhere), model.codes, n_items)
+    cells = Cells.of(SingleAnswers(item, judge, nowhere, model.n_judges, 0, nowhere), model.codes, n_items)
     answer = _picked(model.levels[-1].own[cells.nodes[-1], state[cells.items[-1]]], rng)
     for d in reversed(range(len(model.levels) - 1)):
         level, node = model.levels[d], cells.nodes[d]
