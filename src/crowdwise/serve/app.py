@@ -18,6 +18,8 @@ from crowdwise import __version__
 from crowdwise.errors import CrowdwiseError
 from crowdwise.serve.files import Drop
 from crowdwise.serve.guard import Guard
+from crowdwise.serve.label_studio.backend import LARGE, label_studio
+from crowdwise.serve.label_studio.bridge import bridge_of
 from crowdwise.serve.metrics import Timings
 from crowdwise.serve.page import pages
 from crowdwise.serve.routes import api
@@ -32,11 +34,14 @@ _ABOUT = """Votes in, labels with calibrated confidence out. Send your token as 
 def create_app(service: Service) -> Any:
     """The application of one campaign, which it closes at shutdown."""
     settings = service.settings
+    bridge, large = bridge_of(service), {"/upload": settings.server.max_upload}
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.events.bind(asyncio.get_running_loop())
         service.brain.start()
+        if bridge is not None:
+            bridge.start()
         # What is here now stays: looking through it for garbage would hold every request up.
         gc.collect()
         gc.freeze()
@@ -49,6 +54,8 @@ def create_app(service: Service) -> Any:
             if watching is not None:
                 watching.cancel()
             service.events.close()
+            if bridge is not None:
+                await asyncio.to_thread(bridge.close)
             await asyncio.to_thread(service.close)
 
     app = FastAPI(
@@ -64,12 +71,16 @@ def create_app(service: Service) -> Any:
     _answer_errors(app)
     # As they are: included routers would be built at the first request, beside other threads.
     app.router.routes.extend([*api.routes, *pages.routes])
+    if bridge is not None:
+        app.state.bridge = bridge
+        app.router.routes.extend(label_studio.routes)
+        large |= dict.fromkeys(LARGE, bridge.settings.max_webhook)
     app.add_middleware(_Timed, timings=app.state.timings)
-    server, large = settings.server, ("/upload",)
+    server = settings.server
     return Guard(
         app,
         hosts={server.host.lower(), *(name.lower() for name in server.hosts)},
-        limit=lambda path: server.max_upload if path in large else server.max_body,
+        limit=lambda path: large.get(path, server.max_body),
         timeout=server.timeout,
     )
 
