@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.live.studio import TOKEN, Studio
+
 from crowdwise.errors import InputError
 from crowdwise.serve import Client
-from tests.live.studio import TOKEN, Studio
 
 
 class Campaign:
@@ -71,7 +72,9 @@ class Campaign:
 
     def settle(self) -> None:
         """Wait until both sides are the same and nothing waits to be written."""
-        self.wait(lambda: (one := self.state())["linked"] and one["waiting"] == 0 and not one["problem"] and one["tasks"])
+        for _ in range(2):
+            self.wait(lambda: (one := self.state())["settled"] and one["linked"])
+            time.sleep(1.2)
 
     def kill(self) -> None:
         os.kill(self.process.pid, signal.SIGKILL)

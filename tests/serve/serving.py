@@ -113,12 +113,12 @@ class Served:
 
 
 @contextmanager
-def serving(settings: Settings, *, process: bool = False) -> Iterator[Served]:
-    """Serve a campaign at a free port of this machine."""
+def serving(settings: Settings, *, process: bool = False, listening: socket.socket | None = None) -> Iterator[Served]:
+    """Serve a campaign at a free port of this machine, or where somebody listens already."""
     kept = brain_module.Fitter
     if not process:
         brain_module.Fitter = InlineFitter  # type: ignore[misc, assignment]
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = listening or socket.create_server(("127.0.0.1", 0))
     service = Service(settings)
     config = configured(service)
     server = uvicorn.Server(config)

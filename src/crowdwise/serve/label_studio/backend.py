@@ -95,4 +95,5 @@ async def post_predict(request: Request, _: Tool, bridge: Here) -> dict[str, Any
 @label_studio.get("/label-studio", tags=["label studio"])
 async def get_state(_: Reader, bridge: Here) -> dict[str, Any]:
     """How the connection to Label Studio stands."""
-    return {"url": bridge.settings.url, "project": bridge.settings.project, "tasks": len(bridge.mirror.tasks), **bridge.facts}
+    about = {"url": bridge.settings.url, "project": bridge.settings.project, "tasks": len(bridge.mirror.tasks)}
+    return about | {"settled": bridge.settled, **bridge.facts}

@@ -35,9 +35,9 @@ __all__ = ["TOOL", "Bridge", "address_of", "bridge_of"]
 
 # The name of the token that Label Studio has.
 TOOL = "label-studio"
-# Seconds between steps at least, after a problem at most, and for a report to be taken in; writes in one step, and how many of
-# those that wait are counted; deliveries in one transaction.
-_STEP, _LONGEST, _PATIENCE = 0.3, 60.0, 120.0
+# Seconds between steps at least, between looks while nothing comes, after a problem at most, and for a report to be taken in;
+# writes in one step, and how many of those that wait are counted; deliveries in one transaction.
+_STEP, _LOOK, _LONGEST, _PATIENCE = 0.3, 1.0, 60.0, 120.0
 _WRITES, _COUNTED, _TOGETHER = 20, 200, 1_000
 
 
@@ -145,7 +145,7 @@ class Bridge:
                 self.mirror.doubtful = True
                 pause = min(2 * pause, _LONGEST)
             self._stop.wait(pause)
-            self._wake.wait(min(1.0, self.settings.check_seconds))
+            self._wake.wait(_LOOK)
             self._wake.clear()
 
     def step(self) -> None:
@@ -209,11 +209,11 @@ class Bridge:
         brain, mirror = self.service.brain, self.mirror
         if brain.live.fit is None or self.question is None:
             return
-        newer = sa.select(votes.c.item).where(votes.c.seq > brain.revision, votes.c.item.is_not(None))
-        unseen = {row.item for row in self.service.store.rows(newer)}
-        state = brain.revision, brain.n_fits, brain.desk.n_plans, mirror.version, len(unseen)
+        state = self._state()
         if state == self._done:
             return
+        newer = sa.select(votes.c.item).where(votes.c.seq > brain.revision, votes.c.item.is_not(None))
+        unseen = {row.item for row in self.service.store.rows(newer)}
         # Of those with votes that were not looked at yet, the label is about to change.
         views = {number: view for number, view in self._views(mirror.tasks).items() if str(number) not in unseen}
         waiting = list(islice(writes(mirror.tasks, views, self._ranked(), self._rules()), _COUNTED))
@@ -228,6 +228,15 @@ class Bridge:
         self.facts["written"] += done
         self._busy_until = time.monotonic() + done / self.settings.per_second
         self._wake.set()
+
+    def _state(self) -> tuple[int, ...]:
+        brain = self.service.brain
+        return brain.revision, brain.n_fits, brain.desk.n_plans, self.mirror.version
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that is known here is written there, and all that was reported from there is known."""
+        return self._done == self._state() and self.service.brain.idle and not (self._reports or self.mirror.doubtful)
 
     def _rules(self) -> Rules:
         questions, goal = self.service.settings.questions, self.service.settings.target

@@ -56,26 +56,28 @@ def question_of(project: dict[str, Any], wanted: str | None) -> Question:
 
 
 def webhook(api: LabelStudio, project: int, here: str, known: Callable[[str], bool], new: Callable[[], str]) -> str:
-    """Let Label Studio report to us; returns the token it sends along, which is kept where it is valid."""
-    url = f"{here}/webhook"
-    ours = [one for one in api.get("/api/webhooks/", project=project) if one["url"] == url]
-    sent = str((ours[0].get("headers") or {}).get("Authorization", "")) if ours else ""
-    token = sent.removeprefix("Bearer ") if sent.startswith("Bearer ") else ""
-    fields: dict[str, Any] = {
-        "url": url,
-        "send_payload": True,
-        "send_for_all_actions": False,
-        "is_active": True,
-        "actions": sorted(ACTIONS),
-    }
-    if not token or not known(token):
-        token = new()
-    fields["headers"] = {"Authorization": f"Bearer {token}"}
-    if ours and {key: sorted(ours[0][key]) if key == "actions" else ours[0][key] for key in fields} == fields:
+    """Let Label Studio report to us; returns the token it sends along, which is kept where it is valid.
+
+    One with such a token is ours, whatever address it has: where the service moved, it moves too.
+    """
+    fields: dict[str, Any] = {"url": f"{here}/webhook", "send_payload": True, "send_for_all_actions": False, "is_active": True}
+    ours = []
+    for one in api.get("/api/webhooks/", project=project):
+        token = str((one.get("headers") or {}).get("Authorization", "")).removeprefix("Bearer ")
+        valid = bool(token) and known(token)
+        if valid or one["url"] == fields["url"]:
+            ours.append((not valid, one["id"], one, token if valid else ""))
+    # The best of them stays.
+    ours.sort(key=lambda found: found[:2])
+    for _, number, _, _ in ours[1:]:
+        api.call("DELETE", f"/api/webhooks/{number}/")
+    token = (ours[0][3] if ours else "") or new()
+    fields |= {"headers": {"Authorization": f"Bearer {token}"}, "actions": sorted(ACTIONS)}
+    if ours and {key: sorted(ours[0][2][key]) if key == "actions" else ours[0][2][key] for key in fields} == fields:
         return token
     try:
         if ours:
-            api.call("PATCH", f"/api/webhooks/{ours[0]['id']}/", fields)
+            api.call("PATCH", f"/api/webhooks/{ours[0][1]}/", fields)
         else:
             api.call("POST", "/api/webhooks/", fields | {"project": project})
     except Refused as problem:
@@ -85,8 +87,8 @@ def webhook(api: LabelStudio, project: int, here: str, known: Callable[[str], bo
 
 def backend(api: LabelStudio, project: int, here: str, token: str) -> None:
     """Let Label Studio ask us for predictions; it calls this service while it is made."""
-    ours = [one for one in api.get("/api/ml/", project=project) if one["url"] == here]
-    if any(one["title"] == QUEUE and one["basic_auth_user"] == _user(token) for one in ours):
+    ours = [one for one in api.get("/api/ml/", project=project) if one["title"] == QUEUE or one["url"] == here]
+    if [(one["title"], one["url"], one["basic_auth_user"]) for one in ours] == [(QUEUE, here, _user(token))]:
         return
     for one in ours:
         api.call("DELETE", f"/api/ml/{one['id']}")

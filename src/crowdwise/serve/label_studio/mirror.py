@@ -113,7 +113,7 @@ class Mirror:
         return found
 
     def compare(self, busy: Callable[[], bool]) -> bool:
-        """Compare the counts of the project; all tasks, where they differ and nothing is on its way. Returns whether all were."""
+        """Compare the counts of the project, and all tasks where they differ and nothing is on its way; whether all were."""
         if not self.doubtful:
             found = self._api.get(f"/api/projects/{self.project.number}/", include=",".join(_COUNTS))
             tasks = self.tasks.values()
