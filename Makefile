@@ -17,7 +17,7 @@ ALL_PYTHONS = $(if $(shell command -v pyenv 2>/dev/null),PYENV_VERSION=$(shell p
 .DELETE_ON_ERROR:
 
 .DEFAULT_GOAL := help
-.PHONY: help demo venv test test-fast collect fuzz lint format types layers house doctest docs hooks pre-commit changelog versions lowest bench bench-neighbours bench-learn bench-gp bench-active clean check-python
+.PHONY: help demo venv test test-fast test-live collect fuzz lint format types layers house doctest docs hooks pre-commit changelog versions lowest bench bench-neighbours bench-learn bench-gp bench-active clean check-python
 
 help: ## Show this list
 	@echo "crowdwise: make <target>"
@@ -39,6 +39,13 @@ test: venv ## Run the whole test suite
 
 test-fast: venv ## Run every test that is not slow once, with the first of its parameters (under a minute)
 	@.venv/bin/python -m pytest -n 2 --dist worksteal -m "not slow" --once
+
+test-live: venv ## Run a campaign on a real Label Studio, in an environment of its own (minutes)
+	@if [ -n "$$CI" ] && [ ! -e .venv-label-studio/.installed ]; then \
+		echo "skipped: no Label Studio here; make .venv-label-studio/.installed takes minutes"; \
+	elif $(MAKE) --no-print-directory .venv-label-studio/.installed; then \
+		CROWDWISE_LIVE=1 .venv/bin/python -m pytest tests/live; \
+	else echo "skipped: Label Studio could not be installed"; fi
 
 collect: venv ## Import every test, which compiles it and all that it imports
 	@.venv/bin/python -m pytest --collect-only --quiet
@@ -103,7 +110,7 @@ bench-gp: .venv-bench-gp/.installed ## Compare an epoch of the Gaussian processe
 	@.venv-bench-gp/bin/python -m benchmarks run versus_gp
 
 clean: ## Delete everything these targets made
-	rm -rf .cache .nox .venv .venv-nox .venv-demo .venv-bench .venv-bench-neighbours .venv-bench-learn .venv-bench-gp demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf .cache .nox .venv .venv-nox .venv-demo .venv-bench .venv-bench-neighbours .venv-bench-learn .venv-bench-gp .venv-label-studio demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:
@@ -166,4 +173,12 @@ check-python:
 	@.venv-bench-gp/bin/python $(PIP_INSTALL) -e '.[torch]' gpytorch==1.15.2 tensorflow-cpu==2.21.0 check-shapes==1.1.1 deprecated==1.3.1 multipledispatch==1.0.0 tabulate==0.10.0 decorator==5.3.1 dm-tree==0.1.10
 	@# Alone: GPflow asks for numpy 1 (it runs on 2), tf-keras for the tensorflow with GPU parts.
 	@.venv-bench-gp/bin/python $(PIP_INSTALL) --no-deps gpflow==2.11.2 tensorflow-probability==0.25.0 tf-keras==2.21.0
+	@touch $@
+
+# Beside the package an empty database: making one takes longer than starting with it.
+.venv-label-studio/.installed: .venv/.installed
+	@test -x .venv-label-studio/bin/python || { echo "==> creating .venv-label-studio"; $(PYTHON) -m venv .venv-label-studio; }
+	@echo "==> installing Label Studio into .venv-label-studio (minutes)"
+	@.venv-label-studio/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile label-studio==1.23.2
+	@.venv/bin/python -m tests.live.studio
 	@touch $@

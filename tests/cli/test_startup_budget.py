@@ -22,7 +22,7 @@ TABLES = "lazy_loader typer numpy polars"
 # Command line -> packages it may load, beside what these load themselves, and most modules of crowdwise.
 BUDGET = {
     "--version": ("lazy_loader typer", 20),
-    "--help": ("lazy_loader typer typer.rich_utils", 52),
+    "--help": ("lazy_loader typer typer.rich_utils", 54),
     "aggregate --help": ("lazy_loader typer typer.rich_utils", 25),
     "methods": ("lazy_loader typer rich.table", 25),
     "summary votes.csv": (TABLES, 47),
@@ -43,6 +43,7 @@ BUDGET = {
     "suggest votes.csv": (TABLES, 100),
     "plan votes.csv --target 0.9": (TABLES, 95),
     "serve --new campaign.toml": ("lazy_loader typer", 25),
+    "label-studio --help": ("lazy_loader typer typer.rich_utils", 25),
     "simulate-campaign --items 50 --policies random --campaigns 1 --no-plot": (f"{TABLES} scipy.optimize", 115),
     "rank pairs.csv": (f"{TABLES} scipy.optimize", 105),
     "regress numbers.csv": (f"{TABLES} scipy.sparse scipy.optimize", 105),

@@ -118,8 +118,10 @@ _HURRY = {"_QUICK": 0.02, "_IDLE": 0.05, "_LIST": 0.05, "_FOLLOWING": 0.9, "_FIT
 
 
 @contextmanager
-def serving(settings: Settings, *, process: bool = False, hurry: bool = True) -> Iterator[Served]:
-    """Serve a campaign at a free port of this machine; without `hurry`, at the pace of a real one."""
+def serving(
+    settings: Settings, *, process: bool = False, hurry: bool = True, listening: socket.socket | None = None
+) -> Iterator[Served]:
+    """Serve a campaign at a free port of this machine, or where somebody listens already; without `hurry`, at a real pace."""
     patch = pytest.MonkeyPatch()
     if not process:
         patch.setattr(brain_module, "Fitter", InlineFitter)
@@ -127,7 +129,7 @@ def serving(settings: Settings, *, process: bool = False, hurry: bool = True) ->
         patch.setattr(brain_module, name, value)
     if hurry:
         patch.setattr(files, "_LOOK", 0.05)
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = listening or socket.create_server(("127.0.0.1", 0))
     service = Service(settings)
     config = configured(service)
     server = uvicorn.Server(config)

@@ -221,19 +221,20 @@ def _root(
 
 
 app.callback(help=paragraphs(_root))(_root)
-# Every command but `serve`, which is of its own room, is a module of this package, with `run` and `EXAMPLES`.
+# A command is a module of this package with `run` and `EXAMPLES`, but for those of the room of live campaigns.
+_SERVE = {"serve": "crowdwise.serve.command", "label-studio": "crowdwise.serve.label_studio.command"}
 _PANELS = {
     "Labels from votes": "aggregate annotators judges explain calibrate review audit report compare summary fairness",
     "Classifiers from features and votes": "train predict",
     "Answers that are not one class per item": "rank regress cluster spans",
-    "Campaigns": "suggest plan simulate-campaign serve",
+    "Campaigns": "suggest plan simulate-campaign serve label-studio",
     "Files, methods, examples": "convert simulate methods demo",
 }
 PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names.split()}
 
 
 def _module(name: str) -> Any:
-    return import_module("crowdwise.serve.command" if name == "serve" else f"crowdwise.cli.{name.replace('-', '_')}")
+    return import_module(_SERVE.get(name) or f"crowdwise.cli.{name.replace('-', '_')}")
 
 
 @cache

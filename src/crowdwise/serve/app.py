@@ -16,8 +16,11 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from crowdwise import __version__
 from crowdwise.errors import CrowdwiseError
+from crowdwise.serve.callers import token_of
 from crowdwise.serve.files import Drop
 from crowdwise.serve.guard import Guard
+from crowdwise.serve.label_studio.backend import LARGE, label_studio
+from crowdwise.serve.label_studio.bridge import bridge_of
 from crowdwise.serve.metrics import Timings
 from crowdwise.serve.page import pages
 from crowdwise.serve.routes import api
@@ -32,11 +35,14 @@ _ABOUT = """Votes in, labels with calibrated confidence out. Send your token as 
 def create_app(service: Service) -> Any:
     """The application of one campaign, which it closes at shutdown."""
     settings = service.settings
+    bridge, large = bridge_of(service), {"/upload": settings.server.max_upload}
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.events.bind(asyncio.get_running_loop())
         service.brain.start()
+        if bridge is not None:
+            bridge.start()
         # What is here now stays: looking through it for garbage would hold every request up.
         gc.collect()
         gc.freeze()
@@ -49,6 +55,8 @@ def create_app(service: Service) -> Any:
             if watching is not None:
                 watching.cancel()
             service.events.close()
+            if bridge is not None:
+                await asyncio.to_thread(bridge.close)
             await asyncio.to_thread(service.close)
 
     app = FastAPI(
@@ -64,15 +72,19 @@ def create_app(service: Service) -> Any:
     _answer_errors(app)
     # As they are: included routers would be built at the first request, beside other threads.
     app.router.routes.extend([*api.routes, *pages.routes])
+    if bridge is not None:
+        app.state.bridge = bridge
+        app.router.routes.extend(label_studio.routes)
+        large |= dict.fromkeys(LARGE, bridge.settings.max_webhook)
     app.add_middleware(_Timed, timings=app.state.timings)
     server = settings.server
 
     def largest(path: str, headers: dict[bytes, bytes]) -> int:
         """Bodies are read before anything else is: what strangers send is never large."""
-        if path != "/upload":
+        if path not in large:
             return server.max_body
-        token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")[2].strip()
-        return server.max_body if service.access.caller(token) is None else server.max_upload
+        token = token_of(headers.get(b"authorization", b"").decode("latin-1"))
+        return server.max_body if service.access.caller(token) is None else large[path]
 
     return Guard(
         app,

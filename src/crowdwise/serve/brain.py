@@ -106,6 +106,11 @@ class Brain:
         self._new_truth = True
         self.store.committed.set()
 
+    def learn(self) -> None:
+        """Take in true labels that were written."""
+        self._new_truth = True
+        self.store.committed.set()
+
     # -- the thread ----------------------------------------------------------------------------
 
     def _load(self) -> None:

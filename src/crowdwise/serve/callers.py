@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Awaitable, Callable
 
 from fastapi import HTTPException, Request
@@ -9,7 +11,7 @@ from fastapi import HTTPException, Request
 from crowdwise.serve.access import Caller
 from crowdwise.serve.service import Service
 
-__all__ = ["COOKIE", "needs"]
+__all__ = ["COOKIE", "needs", "token_of"]
 
 COOKIE = "crowdwise_token"
 
@@ -39,6 +41,17 @@ def needs(*roles: str) -> Callable[[Request], Awaitable[Caller]]:
         return found
 
     return caller
+
+
+def token_of(authorization: str) -> str:
+    """The token in a header: a bearer's, or the password of tools that send one; "" where there is none."""
+    kind, _, token = authorization.partition(" ")
+    if kind.lower() == "basic":
+        try:
+            token = base64.b64decode(token, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return token.strip() if kind.lower() in ("basic", "bearer") else ""
 
 
 def _same_site(request: Request) -> None:

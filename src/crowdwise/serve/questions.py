@@ -41,7 +41,7 @@ class Desk:
         self.leases: dict[str, dict[str, int]] = {}
         self.held: dict[str, dict[str, int]] = {}
         self._list = _List.empty()
-        self._n_plans = self._n_asked = 0
+        self.n_plans = self._n_asked = 0
         self._ends: list[tuple[int, str, str]] = []
 
     # -- leases --------------------------------------------------------------------------------
@@ -79,6 +79,11 @@ class Desk:
 
     # -- the list ------------------------------------------------------------------------------
 
+    @property
+    def order(self) -> Integers:
+        """Positions of items that may be asked about, the best first."""
+        return self._list.order
+
     def candidates(self, live: Live, annotator: str, now: int) -> Iterator[str]:
         """Items to ask somebody about, the best first; what they have answered is not looked up."""
         self.expire(now)
@@ -103,8 +108,8 @@ class Desk:
             if position < len(room):
                 room[position] -= len(book)
                 lack[position] = max(lack[position] - len(book), 0)
-        self._n_plans += 1
-        rng = np.random.default_rng([self._settings.seed, 0, self._n_plans])
+        self.n_plans += 1
+        rng = np.random.default_rng([self._settings.seed, 0, self.n_plans])
         if fit is None or fit.concentration is None:
             self._list = _ranked(rng.random(len(room)), lack, room > 0)
             return

@@ -130,6 +130,17 @@ class Service:
         await asyncio.to_thread(self.brain.refresh)
         return found
 
+    async def know(self, truths: dict[str, str]) -> None:
+        """Make true labels of items known."""
+
+        def write(connection: sa.Connection) -> None:
+            self.store.add_items(connection, [(item, None) for item in truths])
+            for item, label in truths.items():
+                connection.execute(items.update().where(items.c.item == item).values(truth=label))
+
+        await asyncio.wrap_future(self.store.submit(write))
+        self.brain.learn()
+
     async def add_annotator(self, name: str, role: str, capacity: int | None, cost: float) -> str:
         """Make somebody known, with a new token."""
 
@@ -152,7 +163,7 @@ class Service:
         held = desk.open_for(annotator, time_of)
         if held:
             return await self._question(held[0], desk.held[annotator][held[0]])
-        why = self._closed() or self._beyond(annotator)
+        why = self.closed() or self._beyond(annotator)
         if why:
             return {"item": None, "why": why}
         expires = time_of + int(self.settings.questions.lease_minutes * 60 * _SECOND)
@@ -191,11 +202,11 @@ class Service:
         return known
 
     def shown(self, item: str) -> dict[str, Any]:
-        """An item with what is shown of it."""
-        if item not in self.brain.shows:
-            return {"item": item, "content": {}}
-        content = self.store.rows(sa.select(items.c.content).where(items.c.item == item))
-        return {"item": item, "content": json.loads(content[0][0]) if content and content[0][0] else {}}
+        """An item with what is shown of it; "url" is where it is answered, if not here."""
+        content = self.store.rows(sa.select(items.c.content).where(items.c.item == item)) if item in self.brain.shows else []
+        made = {"item": item, "content": json.loads(content[0][0]) if content and content[0][0] else {}}
+        elsewhere = self.settings.label_studio
+        return made if elsewhere is None else made | {"url": elsewhere.page_of(item)}
 
     async def _question(self, item: str, expires: int) -> dict[str, Any]:
         shown = await asyncio.to_thread(self.shown, item) if item in self.brain.shows else self.shown(item)
@@ -217,7 +228,7 @@ class Service:
             gone = leases.delete().where(leases.c.expires <= time_of)
             await asyncio.wrap_future(self.store.execute(gone))
 
-    def _closed(self) -> str:
+    def closed(self) -> str:
         """Why nobody is asked anything any more."""
         budget = self.settings.target.budget
         if budget is not None and self.brain.counts["spent"] >= budget:

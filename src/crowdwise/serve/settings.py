@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from crowdwise.errors import InputError, SettingError
 
@@ -70,6 +71,25 @@ class _Server:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _LabelStudio:
+    url: str
+    project: int = _entry(MISSING, 1, 2**62)
+    question: str
+    token_file: str | None = None
+    here: str | None = None
+    names: str = _entry("email", choices=("email", "id"))
+    sure: float | None = _entry(None, 0.01, 1)
+    front: int = _entry(20, 1, 1000)
+    check_seconds: float = _entry(30.0, 1, 10**6)
+    per_second: float = _entry(10.0, 0.1, 1000)
+    max_webhook: int = _entry(20_000_000, 10_000, 10**9)
+
+    def page_of(self, item: str) -> str:
+        """Where somebody answers about a task."""
+        return f"{self.url.rstrip('/')}/projects/{self.project}/data?task={quote(item, safe='')}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class AnnotatorEntry:
     """Somebody who may answer: how often at most, and at what price."""
 
@@ -88,6 +108,7 @@ class Settings:
     inference: _Inference = field(default_factory=_Inference)
     server: _Server = field(default_factory=_Server)
     annotators: tuple[AnnotatorEntry, ...] = ()
+    label_studio: _LabelStudio | None = None
     folder: Path = Path()
     stem: str = "campaign"
 
@@ -125,7 +146,7 @@ def read_settings(path: Path) -> Settings:
         document = tomllib.loads(raw.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise InputError(f"{path} is not TOML: {problem}; text stands between quotes, lists between [ ]") from problem
-    known = [*_SECTIONS, "annotators"]
+    known = [*_SECTIONS, "annotators", "label_studio"]
     for name in document:
         if name not in known:
             raise SettingError(f"{path}: no section [{name}]{_like(name, known)}; there are {', '.join(known)}")
@@ -138,6 +159,8 @@ def read_settings(path: Path) -> Settings:
     if not isinstance(entries, list):
         raise SettingError(f"{path}: annotators are listed one by one, each below a line [[annotators]]")
     people = tuple(_section(path, f"[[annotators]] number {n}", entry, AnnotatorEntry) for n, entry in enumerate(entries, 1))
+    if "label_studio" in document:
+        parts["label_studio"] = _section(path, "[label_studio]", document["label_studio"], _LabelStudio)
     settings = Settings(**parts, annotators=people, folder=path.parent, stem=path.stem)
     _check(path, settings)
     return settings

@@ -15,7 +15,7 @@ from crowdwise.errors import InputError
 from crowdwise.io.source import Record, Source
 from crowdwise.io.votes import Ballot, Export, Request
 
-__all__ = ["annotations_of", "control_kinds", "item_of", "matches", "person_of", "read", "results_of"]
+__all__ = ["annotations_of", "answers_of", "control_kinds", "item_of", "matches", "person_of", "read", "results_of"]
 
 # Keys of values with one answer per vote; those of regions (rectanglelabels, ...) end in "labels".
 _VALUES = ("choices", "rating", "number", "selected", "datetime", "taxonomy", "ranker", "labels")
@@ -50,14 +50,14 @@ def read(source: Source, request: Request) -> Export:
         item = item_of(task)
         ballot.item(item)
         for annotation in annotations_of(task) or []:
-            answers = {} if annotation.get("was_cancelled") else _answers(annotation)
+            answers = {} if annotation.get("was_cancelled") else answers_of(annotation)
             if annotation.get("ground_truth"):
                 ballot.gold(row, item, answers)
             else:
                 ballot.vote(row, item, person_of(annotation), answers)
         for prediction in (task.get("predictions") or []) if request.predictions else []:
             if isinstance(prediction, dict):
-                ballot.vote(row, item, f"model:{prediction.get('model_version') or 'unnamed'}", _answers(prediction))
+                ballot.vote(row, item, f"model:{prediction.get('model_version') or 'unnamed'}", answers_of(prediction))
     return ballot.export(wanted)
 
 
@@ -113,7 +113,7 @@ def _kind(control: str, value: Record) -> str:
     return f"{control} per region" if placed and control else control or next(iter(value), "answer")
 
 
-def _answers(annotation: Record) -> dict[str, Any]:
+def answers_of(annotation: Record) -> dict[str, Any]:
     """Return the labels by question; a label that several regions have counts once."""
     answers: dict[str, Any] = {}
     for question, kind, result in results_of(annotation):

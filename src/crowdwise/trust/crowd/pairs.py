@@ -43,4 +43,3 @@ def sampling_notes(met: Met) -> tuple[str, ...]:
         f"pairs of annotators were compared on {met.share:.0%} of their common items, drawn at random: an excess "
         f"of agreement is seen from {met.share**-0.5:.1f} times what all items would show",
     )
-

@@ -1,0 +1,178 @@
+"""``crowdwise label-studio``: a project of Label Studio and a live campaign; `crowdwise.cli.app` makes a command of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from crowdwise.errors import InputError, SettingError
+
+EXAMPLES = (
+    "Example: export LABEL_STUDIO_API_KEY=...; crowdwise label-studio connect --url http://localhost:8080 --project 1; "
+    "crowdwise serve campaign.toml\n\n"
+    "How both sides stand: crowdwise label-studio status"
+)
+_ACTIONS = ("connect", "status", "disconnect")
+
+
+def _declared(made: Any, name: str, default: Any) -> Any:
+    # The keys that `crowdwise.cli.declare` gives to its fields.
+    return field(default=default, metadata={"option": made, "name": name, "place": None, "limits": (None, None)})
+
+
+def _option(name: str, metavar: str, about: str, default: Any = None, shown: str | bool = True) -> Any:
+    return _declared(typer.Option(name, metavar=metavar, help=about, show_default=shown), name, default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is connected with what."""
+
+    action: str = _declared(typer.Argument(metavar="ACTION", help="connect, status or disconnect."), "ACTION", "status")
+    campaign: Path = _declared(
+        typer.Argument(metavar="CAMPAIGN", help="The campaign's file (.toml); connect writes it where there is none."),
+        "CAMPAIGN",
+        Path("campaign.toml"),
+    )
+    url: str | None = _option("--url", "URL", "Where Label Studio runs, such as http://localhost:8080.")
+    project: int | None = _option("--project", "N", "The number of the project, as its address shows it.")
+    question: str | None = _option("--question", "NAME", "The <Choices> whose answers are votes.", shown="the only one")
+    token_file: Path | None = _option(
+        "--token-file", "FILE", "A file with your token of Label Studio; by default LABEL_STUDIO_API_KEY has it."
+    )
+    here: str | None = _option(
+        "--here", "URL", "Where Label Studio finds this service.", shown="http://127.0.0.1:8765, as [server] says"
+    )
+
+
+def run(options: Options) -> None:
+    """Let a live campaign run on a project of Label Studio: its queue, overlap, agreement and annotator quality.
+
+    Connect checks the token, writes the campaign's file with the classes of the project, and lets Label Studio report to the
+    service that `crowdwise serve` then starts. The service takes in what was answered before, sets the overlap of every task,
+    lets the most useful task come first, closes those it is sure of, and writes labels with calibrated confidence back as
+    predictions. Votes are matched again after either side was away.
+    """
+    if options.action not in _ACTIONS:
+        raise SettingError(f"ACTION must be one of {', '.join(_ACTIONS)}; got {options.action!r:.60}")
+    try:
+        {"connect": _connect, "status": _status, "disconnect": _disconnect}[options.action](options)
+    except ModuleNotFoundError as problem:
+        raise InputError(f"crowdwise label-studio needs {problem.name}: pip install 'crowdwise[serve]'") from problem
+
+
+def _connect(options: Options) -> None:
+    from crowdwise.serve.label_studio import link
+    from crowdwise.serve.label_studio.api import LabelStudio, token_of
+    from crowdwise.serve.label_studio.bridge import TOOL, address_of
+    from crowdwise.serve.running import token_for
+    from crowdwise.serve.settings import read_settings
+
+    if options.url is None or options.project is None:
+        raise SettingError("connect needs --url and --project, such as --url http://localhost:8080 --project 1")
+    api = LabelStudio(options.url, token_of(options.token_file))
+    found = api.get(f"/api/projects/{options.project}/")
+    question = link.question_of(found, options.question)
+    _write(options, question, str(found.get("title") or "campaign"))
+    settings = read_settings(options.campaign)
+    lacking = [label for label in question.labels if label not in settings.campaign.classes]
+    if lacking:
+        raise InputError(f"{options.campaign} [campaign]: classes lacks {lacking[0]!r:.80}, which the project has; add it")
+    _say(f"{options.campaign}: project {options.project} ({found.get('title')}), question {question.name}")
+    link.project_settings(api, options.project)
+    try:
+        link.webhook(api, options.project, address_of(settings), lambda _: False, lambda: token_for(settings, TOOL, "tool"))
+    except link.Refused as problem:
+        _say(f"warning: {problem}")
+    counts = [found.get(key) or 0 for key in ("task_number", "total_annotations_number")]
+    coming = f"{counts[0]} tasks and {counts[1]} annotations come in"
+    _say(f"connected; start it: crowdwise serve {options.campaign} ({coming})")
+
+
+def _write(options: Options, question: Any, title: str) -> None:
+    """Write the section, and where there is no file yet the whole campaign."""
+    from crowdwise.io.writer import open_replacing
+    from crowdwise.serve.settings import NAME, TEMPLATE
+
+    if options.campaign.exists():
+        text = options.campaign.read_text(encoding="utf-8")
+    else:
+        if len(question.labels) < 2:
+            raise InputError(
+                f"the project does not list the labels of {question.name!r}; write them into a campaign file first: "
+                f"crowdwise serve --new {options.campaign}"
+            )
+        name = title.strip()[:80]
+        name = name if NAME.fullmatch(name) else "campaign"
+        text = TEMPLATE.replace('name = "campaign"', f"name = {json.dumps(name)}", 1)
+        classes = ", ".join(json.dumps(label) for label in question.labels)
+        text = text.replace('classes = ["cat", "dog"]', f"classes = [{classes}]", 1)
+    # Up to the next section.
+    text = re.sub(r"(?ms)^\[label_studio\]\s*$.*?(?=^\[|\Z)", "", text)
+    fields = {"url": options.url, "project": options.project, "question": question.name, "here": options.here}
+    fields["token_file"] = None if options.token_file is None else str(options.token_file.absolute())
+    lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None]
+    with open_replacing(options.campaign) as file:
+        file.write(f"{text.rstrip()}\n\n[label_studio]\n{chr(10).join(lines)}\n".encode())
+
+
+def _known(options: Options) -> tuple[Any, Any]:
+    from crowdwise.serve.label_studio.api import LabelStudio, token_of
+    from crowdwise.serve.settings import read_settings
+
+    settings = read_settings(options.campaign)
+    found = settings.label_studio
+    if found is None:
+        raise InputError(f"{options.campaign} has no section [label_studio]; crowdwise label-studio connect writes it")
+    path = options.token_file or (None if found.token_file is None else settings.place(found.token_file))
+    return settings, LabelStudio(found.url, token_of(path))
+
+
+def _status(options: Options) -> None:
+    import sqlalchemy as sa
+
+    from crowdwise.serve.label_studio.bridge import address_of
+    from crowdwise.serve.label_studio.webhooks import REF
+    from crowdwise.serve.schema import open_engine, votes
+    from crowdwise.serve.votes import FINAL
+
+    settings, api = _known(options)
+    number, here = settings.label_studio.project, address_of(settings)
+    found = api.get(f"/api/projects/{number}/")
+    hooks = [one for one in api.get("/api/webhooks/", project=number) if one["url"] == f"{here}/webhook"]
+    models = [one for one in api.get("/api/ml/", project=number) if one["url"] == here]
+    engine = open_engine(settings.url)
+    counted = sa.select(sa.func.count()).where(votes.c.ref.startswith(REF), votes.c.at != FINAL)
+    try:
+        with engine.connect() as connection:
+            kept = connection.execute(counted).scalar() or 0
+    except sa.exc.DBAPIError:
+        kept = 0
+    finally:
+        engine.dispose()
+    there = found["total_annotations_number"] + found["skipped_annotations_number"]
+    _say(f"{found['title']}: {found['task_number']} tasks, {found['finished_task_number']} of them closed")
+    same = "" if there == kept else "; the service fetches the others"
+    _say(f"annotations, skipped ones among them: {there} there, {kept} here{same}")
+    state = models[0]["readable_state"] if models else "no"
+    _say(f"webhook: {'yes' if hooks else 'no'}; model connection: {state}; address {here}")
+
+
+def _disconnect(options: Options) -> None:
+    from crowdwise.serve.label_studio import link
+    from crowdwise.serve.label_studio.bridge import address_of
+
+    settings, api = _known(options)
+    removed = link.unlink(api, settings.label_studio.project, address_of(settings))
+    _say(f"removed {removed} connections; predictions, overlaps and votes stay. Remove [label_studio] from {options.campaign}")
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(words + "\n")
+    sys.stderr.flush()
