@@ -22,7 +22,7 @@ nox.options.sessions = ["tests"]
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Run the fast tests with the versions of constraints.txt; what follows `--` goes to pytest."""
-    session.install("-c", "constraints.txt", "-e", ".[report,test]")
+    session.install("-c", "constraints.txt", "-e", ".[report,serve,test]")
     session.run(*PYTEST, *session.posargs)
 
 

@@ -37,9 +37,9 @@ BENCHMARK = Benchmark(
 SECTION, PARTS = "serve load", ("deliveries", "kills", "hostile", "load", "memory")
 DELIVERIES, KILLS, HOSTILE = 10_000, 100, 1_000
 EARLIER = 300_000
-# Votes and questions a second.
+# Votes and questions a second; for the memory those of a team of a thousand, of whom each answers 72 times in the hour.
 PER_SECOND, QUESTIONS, SECONDS = 500, 100, 120
-MEMORY_PER_SECOND, MEMORY_QUESTIONS = 100, 50
+MEMORY_PER_SECOND, MEMORY_QUESTIONS = 20, 10
 
 
 def histories(n: int, seed: int) -> list[dict[str, Any]]:
