@@ -69,7 +69,9 @@ class Mirror:
         self._people: dict[int, str] = {int(key): name for key, name in kept.get(_PEOPLE, {}).items()}
         self._since: str = kept.get(_SINCE, "")
         about = self._settings.project, self._settings.question, frozenset(service.settings.campaign.classes)
-        self.heard, self.project = Project(*about, self._people.get), Project(*about, self._named)
+        by_id = self._settings.names == "id"
+        self.heard = Project(*about, str if by_id else self._people.get)
+        self.project = Project(*about, str if by_id else self._named)
         self.tasks: dict[int, Task] = {}
         self.version = self.fetched = 0
         self.doubtful, self._seen = True, False
