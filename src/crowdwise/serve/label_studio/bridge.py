@@ -172,7 +172,9 @@ class Bridge:
         return not last or time.monotonic() - last >= self.settings.check_seconds
 
     def _follow_project(self) -> None:
-        found, self._queued = link.project_settings(self.api, self.settings.project)
+        found = self.api.get(f"/api/projects/{self.settings.project}/")
+        self.mirror.recognise(found)
+        self._queued = link.project_settings(self.api, found)
         self.question = link.question_of(found, self.settings.question)
         self._skipped_count = found.get("skip_queue") == "IGNORE_SKIPPED"
 
