@@ -39,8 +39,7 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
-# These show commands on files that their reader already has.
-WITH_FILES = ("README.md", "what-to-type.md")
+# The README shows commands on files that its reader already has.
 README_FILES = {
     "votes.csv": "item,annotator,label,region\n"
     + "".join(
@@ -170,7 +169,7 @@ def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch:
     for package in re.findall(r"^<!-- needs (\w+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE):
         pytest.importorskip(package, reason=f"{package} is not installed")
     names: dict[str, Any] = {"__name__": "__main__"}
-    readme = page.name in WITH_FILES
+    readme = page.name == "README.md"
     if readme:
         for name, text in README_FILES.items():
             Path(name).parent.mkdir(exist_ok=True)

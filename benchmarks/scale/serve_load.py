@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import tempfile
 import threading
@@ -34,7 +35,7 @@ BENCHMARK = Benchmark(
     no_quick="starts and kills servers, which takes seconds each",
 )
 
-SECTION, PARTS = "serve load", ("deliveries", "kills", "hostile", "load", "memory")
+SECTION, PARTS = "serve load", ("deliveries", "webhooks", "kills", "hostile", "load", "memory")
 DELIVERIES, KILLS, HOSTILE = 10_000, 100, 1_000
 EARLIER = 300_000
 # Votes and questions a second; for the memory those of a team of a thousand, of whom each answers 72 times in the hour.
@@ -75,6 +76,71 @@ def kept(folder: Path) -> dict[str, tuple[Any, ...]]:
 
 def wanted(made: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
     return {ref: (one.get("action", "label"), one.get("label")) for ref, one in newest(made).items()}
+
+
+def reports(n: int, seed: int) -> list[dict[str, Any]]:
+    """What Label Studio sends of annotations that are given, changed, skipped and deleted."""
+    rng, made = random.Random(seed), []
+    for number in range(1, n + 1):
+        about = {"id": number, "task": rng.randrange(1, 400), "completed_by": rng.randrange(1, 40), "ground_truth": False}
+        for step in range(rng.randint(1, 3)):
+            if step and rng.random() < 0.2:
+                made.append({"action": "ANNOTATIONS_DELETED", "annotations": [{"id": number}], "project": {"id": 1}})
+                break
+            label = rng.choice(["cat", "dog", None])
+            result = [{"from_name": "kind", "to_name": "text", "type": "choices", "value": {"choices": [label]}}]
+            at = f"2026-05-01T{rng.randrange(24):02}:{rng.randrange(60):02}:{step:02}.{number:06}Z"
+            one = about | {"updated_at": at, "was_cancelled": label is None, "result": [] if label is None else result}
+            made.append(
+                {"action": "ANNOTATION_UPDATED" if step else "ANNOTATION_CREATED", "annotation": one, "project": {"id": 1}}
+            )
+    return made[:n]
+
+
+def left_of(made: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """What is left of every annotation: nothing of those that were deleted, of the others what was the case last."""
+    newest: dict[int, tuple[str, Any]] = {}
+    gone = {one["id"] for body in made for one in body.get("annotations", ())}
+    for one in (body["annotation"] for body in made if "annotation" in body):
+        label = one["result"][0]["value"]["choices"][0] if one["result"] else None
+        newest[one["id"]] = max(newest.get(one["id"], ("", "")), (one["updated_at"], label or ""))
+    left = {number: ("label", label) if label else ("skip", None) for number, (_, label) in newest.items()}
+    return {f"label-studio:{number}": state for number, state in (left | dict.fromkeys(gone, ("delete", None))).items()}
+
+
+def webhooks() -> dict[str, Any]:
+    """Webhooks of Label Studio, each one to three times, in random order, from four senders at once."""
+    made, rng = reports(DELIVERIES, 5), random.Random(6)
+    sent = [body for body in made for _ in range(rng.randint(1, 3))]
+    rng.shuffle(sent)
+    section = '[label_studio]\nurl = "http://127.0.0.1:9"\nproject = 1\nquestion = "kind"\nnames = "id"\n'
+    os.environ.setdefault("LABEL_STUDIO_API_KEY", "of-nobody-here")
+    with tempfile.TemporaryDirectory() as name:
+        server = Server(Path(name), section)
+        start = time.perf_counter()
+
+        def send(part: list[dict[str, Any]]) -> None:
+            for body in part:
+                server.client.call("POST", "/webhook", body)
+
+        senders = [threading.Thread(target=send, args=(sent[k::4],)) for k in range(4)]
+        for one in senders:
+            one.start()
+        for one in senders:
+            one.join()
+        seconds = time.perf_counter() - start
+        server.stop()
+        found, keys = kept(Path(name)), _keys(Path(name))
+    state = left_of(made)
+    wrong = sum(found.get(ref) != one for ref, one in state.items()) + len(found.keys() - state.keys())
+    return {
+        "webhooks": len(made),
+        "sent": len(sent),
+        "votes": len(found),
+        "wrong": wrong,
+        "written": len(keys),
+        "seconds": seconds,
+    }
 
 
 def deliveries() -> dict[str, Any]:
@@ -273,10 +339,12 @@ def _percentile(values: list[float], percent: float) -> float:
 def render(records: Records, found: dict[str, Any]) -> str:
     """The block of the page."""
     rows: list[list[str]] = []
-    d, k = found["deliveries"], found["kills"]
+    d, k, w = found["deliveries"], found["kills"], found["webhooks"]
     rows.append(
         ["deliveries duplicated, reordered and late", f"{d['deliveries']:,} sent as {d['sent']:,}; {d['wrong']} votes wrong"]
     )
+    words = f"{w['webhooks']:,} sent as {w['sent']:,}; {w['votes']:,} votes, {w['wrong']} of them wrong"
+    rows.append(["webhooks of Label Studio duplicated, reordered and late", words])
     lost = f"{k['lost']} of {k['acknowledged']:,} acknowledged votes lost, {k['twice']} doubled, {k['wrong']} wrong"
     rows.append([f"{k['kills']} kills under load", lost])
     h = found["hostile"]
@@ -316,7 +384,14 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--dry-run", action="store_true", help="measure and print, record nothing")
     given = parser.parse_args()
-    measure = {"deliveries": deliveries, "kills": kills, "hostile": hostile, "load": load, "memory": memory}
+    measure = {
+        "deliveries": deliveries,
+        "webhooks": webhooks,
+        "kills": kills,
+        "hostile": hostile,
+        "load": load,
+        "memory": memory,
+    }
     records, found = Records("serve_load"), {}
     for part in given.parts.split(","):
         found[part] = measure[part]() if given.dry_run else records.once(part, measure[part])

@@ -25,11 +25,11 @@ _LINES, _CALLERS = 64, 8
 class Server:
     """A served campaign in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: str = "") -> None:
         from crowdwise.serve import Client
 
         self.folder = folder
-        (folder / "campaign.toml").write_text(CAMPAIGN)
+        (folder / "campaign.toml").write_text(CAMPAIGN + more)
         line = [sys.executable, "-m", "crowdwise", "serve", "campaign.toml"]
         done = subprocess.run(
             [*line, "--token", "lead", "--role", "lead"], cwd=folder, capture_output=True, text=True, check=True

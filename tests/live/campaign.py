@@ -32,6 +32,7 @@ class Campaign:
         path = folder / "campaign.toml"
         text = path.read_text()
         # The same keys may stand in the file already as comments only.
+        text = text.replace("# refit_votes = 200", "refit_votes = 40").replace("# refit_seconds = 60.0", "refit_seconds = 2.0")
         path.write_text(f"{text}check_seconds = 5\nper_second = 100\n{more}")
         self.token = self._run("serve", "campaign.toml", "--token", "lead", "--role", "lead").strip()
         self.client = Client(self.url, self.token, timeout=60)
@@ -52,7 +53,7 @@ class Campaign:
     def state(self) -> dict[str, Any]:
         return dict(self.client.call("GET", "/label-studio"))
 
-    def wait(self, what: Any, seconds: float = 90.0) -> Any:
+    def wait(self, what: Any, seconds: float = 240.0) -> Any:
         """Wait until something is so."""
         until, found = time.monotonic() + seconds, None
         while time.monotonic() < until:

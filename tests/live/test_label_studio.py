@@ -1,4 +1,4 @@
-"""A campaign on a real Label Studio: 200 tasks, five annotators, either side killed in the middle; no vote lost or doubled."""
+"""A campaign on a real Label Studio: 200 tasks, five annotators, either side killed in the middle; no vote lost, none twice."""
 
 from __future__ import annotations
 

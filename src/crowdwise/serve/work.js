@@ -47,12 +47,16 @@
     return found;
   }
 
+  // Answers are given there; this page only says what is next.
+  const elsewhere = (question) => !checks && question !== undefined && question.url !== undefined;
+
   function show() {
     const question = queue[at];
     const empty = question === undefined;
-    find("choices").hidden = empty;
+    find("choices").hidden = empty || elsewhere(question);
     find("back").hidden = !checks || at === 0;
-    if (empty) return;
+    if (empty || (elsewhere(question) && find("content").dataset.item === question.item)) return;
+    find("content").dataset.item = question.item;
     const title = make("h2");
     title.append(make("bdi", question.item));
     const list = make("dl");
@@ -60,6 +64,11 @@
       const place = make("dd");
       place.append(part(value));
       list.append(make("dt", key), place);
+    }
+    if (question.url !== undefined) {
+      const place = make("dd");
+      place.append(part(question.url));
+      list.append(make("dt", checks ? "Look at it in Label Studio" : "Answer it in Label Studio"), place);
     }
     find("content").replaceChildren(title, list);
     for (const button of find("choices").children) {
@@ -90,8 +99,13 @@
         const found = await call("GET", "/next");
         if (found.item === null) {
           find("content").replaceChildren(make("p", found.why));
+          delete find("content").dataset.item;
           setTimeout(more, 5000);
-        } else queue.push(found);
+        } else {
+          queue.length = at;
+          queue.push(found);
+          if (elsewhere(found)) setTimeout(more, 3000);
+        }
       }
       show();
     } catch (problem) {
@@ -101,7 +115,7 @@
   }
   async function answer(choice) {
     const question = queue[at];
-    if (busy || question === undefined) return;
+    if (busy || question === undefined || elsewhere(question)) return;
     busy = true;
     try {
       if (checks) {

@@ -29,7 +29,13 @@ class Fake:
         self.lock, self.url = threading.RLock(), ""
         self.clock = datetime(2026, 5, 1, tzinfo=timezone.utc)
         control = {"type": "Choices", "to_name": ["text"], "labels": list(LABELS), "inputs": []}
-        self.project: Json = {"id": 1, "title": "A project", "model_version": "", "sampling": "Sequential sampling"}
+        self.project: Json = {
+            "id": 1,
+            "created_at": "2026-04-30T00:00:00Z",
+            "title": "A project",
+            "model_version": "",
+            "sampling": "Sequential sampling",
+        }
         self.project |= {"maximum_annotations": 1, "show_overlap_first": False, "show_collab_predictions": True}
         self.project |= {"evaluate_predictions_automatically": False, "skip_queue": "REQUEUE_FOR_OTHERS"}
         self.project["parsed_label_config"] = {"answer": control}
@@ -44,6 +50,8 @@ class Fake:
         # What is refused: by a part of the path, with a status and words.
         self.refuses: dict[str, tuple[int, str]] = {}
         self.sends = True
+        # Tasks that lists and exports leave out, as where pages shift while they are read.
+        self.hides: set[int] = set()
         self.sent: list[Json] = []
         for _ in range(n):
             self.new_task()
@@ -161,7 +169,7 @@ class Fake:
 
     def _list(self, ids: list[int], query: Any, body: Any) -> tuple[int, Any]:
         size, page = int(query["page_size"][0]), int(query["page"][0])
-        shown = [self.shown(number) for number in self.tasks][size * (page - 1) : size * page]
+        shown = [self.shown(number) for number in self.tasks if number not in self.hides][size * (page - 1) : size * page]
         return (200, {"tasks": shown, "total": len(self.tasks)}) if shown or page == 1 else (404, {"detail": "Invalid page."})
 
     def _whole(self, number: int, *, user: bool) -> Json:
@@ -182,7 +190,7 @@ class Fake:
 
     def _export(self, ids: list[int], query: Any, body: Any) -> tuple[int, Any]:
         wanted = [int(one) for one in query["ids[]"]]
-        return 200, [self._whole(number, user=False) for number in wanted if number in self.tasks]
+        return 200, [self._whole(number, user=False) for number in wanted if number in self.tasks.keys() - self.hides]
 
     def _predict(self, ids: list[int], query: Any, body: Json) -> tuple[int, Any]:
         number = self.number()

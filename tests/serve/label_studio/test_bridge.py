@@ -244,3 +244,33 @@ def test_an_annotation_that_changes_hands_stays_where_it_was(connected: Connect,
         assert ("101", "p1@example.org", "yes") in kept(served)
         facts: dict[str, Any] = served.call("GET", "/label-studio").json()
         assert facts["conflicts"] >= 1
+
+
+def test_another_project_is_refused_and_no_vote_is_lost(connected: Connect, settled: Settled) -> None:
+    with faking(Fake(3)) as fake:
+        agree(fake, [101])
+        with connected(fake) as served:
+            settled(served)
+    with faking(Fake(3)) as other:
+        other.project["created_at"] = "2026-05-02T00:00:00Z"
+        with connected(other) as served:
+            said = served.wait_for(lambda: served.call("GET", "/label-studio").json()["problem"])
+            assert "of another project" in said
+            assert len(kept(served)) == 3
+            assert not other.predictions
+
+
+def test_tasks_that_are_left_out_are_asked_for(connected: Connect, settled: Settled) -> None:
+    with faking(Fake(6)) as fake:
+        agree(fake, [101, 102, 103])
+        with connected(fake) as served:
+            settled(served)
+            fake.hides, before = {102}, len(fake.calls)
+            fake.sends = False
+            number = fake.annotate(102, 1, "no")
+            served.wait_for(lambda: ("GET", "/api/tasks/102/", None) in fake.calls[before:])
+            # None of its votes has ended, and what is new is here.
+            served.wait_for(lambda: kept(served) == there(fake))
+            fake.delete(number)
+            fake.delete_task(103)
+            served.wait_for(lambda: kept(served) == there(fake))

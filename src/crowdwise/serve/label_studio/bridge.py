@@ -36,9 +36,9 @@ __all__ = ["TOOL", "Bridge", "address_of", "bridge_of"]
 # The name of the token that Label Studio has.
 TOOL = "label-studio"
 # Seconds between steps at least, between looks while nothing comes, after a problem at most, and for a report to be taken in;
-# writes in one step, and how many of those that wait are counted; deliveries in one transaction.
+# writes in one step, and how many of those that wait are counted; deliveries in one transaction; reports that are kept.
 _STEP, _LOOK, _LONGEST, _PATIENCE = 0.3, 1.0, 60.0, 120.0
-_WRITES, _COUNTED, _TOGETHER = 20, 200, 1_000
+_WRITES, _COUNTED, _TOGETHER, _REPORTS = 20, 200, 1_000, 5_000
 
 
 class Bridge:
@@ -91,7 +91,11 @@ class Bridge:
             self.mirror.doubtful = True
             raise
         with self._lock:
-            self._reports.append(report)
+            if len(self._reports) < _REPORTS:
+                self._reports.append(report)
+            else:
+                # Label Studio is away and yet reports: all tasks are compared when it is back.
+                self._reports, self.mirror.doubtful = [], True
         self._wake.set()
         return len(report.votes)
 
@@ -168,7 +172,9 @@ class Bridge:
         return not last or time.monotonic() - last >= self.settings.check_seconds
 
     def _follow_project(self) -> None:
-        found, self._queued = link.project_settings(self.api, self.settings.project)
+        found = self.api.get(f"/api/projects/{self.settings.project}/")
+        self.mirror.recognise(found)
+        self._queued = link.project_settings(self.api, found)
         self.question = link.question_of(found, self.settings.question)
         self._skipped_count = found.get("skip_queue") == "IGNORE_SKIPPED"
 

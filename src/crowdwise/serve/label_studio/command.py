@@ -85,7 +85,7 @@ def _connect(options: Options) -> None:
     if lacking:
         raise InputError(f"{options.campaign} [campaign]: classes lacks {lacking[0]!r:.80}, which the project has; add it")
     _say(f"{options.campaign}: project {options.project} ({found.get('title')}), question {question.name}")
-    link.project_settings(api, options.project)
+    link.project_settings(api, found)
     try:
         link.webhook(api, options.project, address_of(settings), lambda _: False, lambda: token_for(settings, TOOL, "tool"))
     except link.Refused as problem:

@@ -100,29 +100,29 @@ def backend(api: LabelStudio, project: int, here: str, token: str) -> None:
         raise _told(problem) from problem
 
 
-def project_settings(api: LabelStudio, project: int) -> tuple[dict[str, Any], bool]:
-    """Let the queue of the project follow our scores; returns the project as it was found, and whether it does now.
+def project_settings(api: LabelStudio, found: dict[str, Any]) -> bool:
+    """Let the queue of a project, as it was found, follow our scores; returns whether it does now.
 
     With more than one annotation per task, Label Studio asks about tasks that were begun before it looks at scores: overlaps
     are set task by task instead. Predictions are hidden from annotators, whose answers would no longer be their own.
     """
-    found: dict[str, Any] = api.get(f"/api/projects/{project}/")
+    path = f"/api/projects/{found['id']}/"
     wanted = {"sampling": _SAMPLING, "maximum_annotations": 1, "show_overlap_first": False, "show_collab_predictions": False}
     wanted["evaluate_predictions_automatically"] = False
     changed = {key: value for key, value in wanted.items() if found.get(key) != value}
     follows = found.get("model_version") == QUEUE
     if changed:
         # Hiding predictions resets the version, unless both are set at once.
-        api.call("PATCH", f"/api/projects/{project}/", changed | ({"model_version": QUEUE} if follows else {}))
+        api.call("PATCH", path, changed | ({"model_version": QUEUE} if follows else {}))
     if not follows:
         try:
-            api.call("PATCH", f"/api/projects/{project}/", {"model_version": QUEUE})
+            api.call("PATCH", path, {"model_version": QUEUE})
         except Refused as problem:
             # It must be that of a model connection or of a prediction, and there is neither yet.
             if problem.status != 400:
                 raise
-            return found, False
-    return found, True
+            return False
+    return True
 
 
 def unlink(api: LabelStudio, project: int, here: str) -> int:

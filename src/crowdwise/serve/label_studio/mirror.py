@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from crowdwise.errors import InputError
 from crowdwise.serve.label_studio.api import LabelStudio
 from crowdwise.serve.label_studio.board import Task
 from crowdwise.serve.label_studio.reading import (
@@ -20,7 +21,7 @@ from crowdwise.serve.label_studio.reading import (
     predictions_into,
     task_of,
 )
-from crowdwise.serve.label_studio.webhooks import REF, Project, Report, ended
+from crowdwise.serve.label_studio.webhooks import Project, Report
 from crowdwise.serve.schema import meta, votes
 from crowdwise.serve.service import now
 from crowdwise.serve.store import upsert
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Mirror"]
 
-_PEOPLE, _SINCE = "label-studio: people", "label-studio: since"
+_PEOPLE, _SINCE, _PROJECT = "label-studio: people", "label-studio: since", "label-studio: project"
 # Tasks that are looked up one by one; where there are more, all are listed.
 _ONE_BY_ONE = 20
 _COUNTS = ("task_number", "total_annotations_number", "skipped_annotations_number")
@@ -63,13 +64,16 @@ class Mirror:
         assert service.settings.label_studio is not None
         self._store, self._api, self._settings = service.store, api, service.settings.label_studio
         self._take, self._add = take, add
-        rows = self._store.rows(sa.select(meta).where(meta.c.name.in_([_PEOPLE, _SINCE])))
+        rows = self._store.rows(sa.select(meta).where(meta.c.name.in_([_PEOPLE, _SINCE, _PROJECT])))
         kept = {row.name: json.loads(row.value) for row in rows}
         # The first name of somebody stays theirs, whatever becomes of their address.
         self._people: dict[int, str] = {int(key): name for key, name in kept.get(_PEOPLE, {}).items()}
         self._since: str = kept.get(_SINCE, "")
+        self._begun: str | None = kept.get(_PROJECT)
         about = self._settings.project, self._settings.question, frozenset(service.settings.campaign.classes)
-        self.heard, self.project = Project(*about, self._people.get), Project(*about, self._named)
+        by_id = self._settings.names == "id"
+        self.heard = Project(*about, str if by_id else self._people.get)
+        self.project = Project(*about, str if by_id else self._named)
         self.tasks: dict[int, Task] = {}
         self.version = self.fetched = 0
         self.doubtful, self._seen = True, False
@@ -133,17 +137,31 @@ class Mirror:
         if self.doubtful:
             predictions_into(self._api, number, self.tasks)
         numbers = differing(self.tasks, known, self._since)
+        # Pages shift where tasks go while they are read: of what is missing, each is asked for.
+        missing = known.keys() - listed.keys()
         for report in fetch(self._api, self.project, numbers, known, now()):
             self._take(report)
-        for task in numbers:
+            missing |= report.unclear
+        for task in set(numbers) - missing:
             self.tasks[task].seen = self.tasks[task].updated
         self.fetched += len(numbers)
-        refs = sorted(ref for task, those in known.items() if task not in listed for ref in those)
-        if refs:
-            self._take(Report(votes=[ended(int(ref.removeprefix(REF))) for ref in refs]))
+        for task in sorted(missing):
+            self._look_up(task, known)
         self._since = max((task.updated for task in self.tasks.values()), default="")
         self._keep(_SINCE, self._since)
         self.version, self.doubtful = self.version + 1, False
+
+    def recognise(self, found: dict[str, Any]) -> None:
+        """Refuse another project than the one whose votes are here: they would all be gone there."""
+        begun = f"{found['id']} {found['created_at']}"
+        if self._begun is None:
+            self._begun = begun
+            self._keep(_PROJECT, begun)
+        if self._begun != begun:
+            raise InputError(
+                f"the votes in this store are of another project (number and beginning {self._begun}, here {begun}); "
+                'name another store in [campaign], such as store = "other.db"'
+            )
 
     # -- people --------------------------------------------------------------------------------
 

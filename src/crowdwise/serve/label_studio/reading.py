@@ -94,14 +94,20 @@ def _differs(task: Task, here: int, since: str) -> bool:
 
 
 def fetch(api: LabelStudio, project: Project, numbers: Sequence[int], known: Known, now: int) -> Iterable[Report]:
-    """Reports of all annotations of some tasks, and of those that are gone, by hundreds of tasks."""
+    """Reports of all annotations of some tasks, and of those that are gone, by hundreds of tasks.
+
+    Of tasks that Label Studio leaves out nothing is known: they are unclear.
+    """
     for start in range(0, len(numbers), _TOGETHER):
         part = numbers[start : start + _TOGETHER]
         ids = "".join(f"&ids[]={number}" for number in part)
         found = api.call("GET", f"/api/projects/{project.number}/export?exportType=JSON&download_all_tasks=true{ids}")
         if not isinstance(found, list):
             raise InputError("Label Studio exports no list of tasks")
-        yield _with_ends(read_annotations(found, project, now), part, known)
+        report = read_annotations(found, project, now)
+        there = {one["id"] for one in found}
+        report.unclear |= set(part) - there
+        yield _with_ends(report, there & set(part), known)
 
 
 def look_up(api: LabelStudio, project: Project, number: int, known: Known, now: int) -> tuple[Report, dict[str, Any] | None]:
