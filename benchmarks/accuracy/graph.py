@@ -20,18 +20,21 @@ from numpy.typing import NDArray
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise import Annotations, GraphDawidSkene, make, nearest_edges
 from crowdwise.errors import CrowdwiseWarning
 
 BENCHMARK = Benchmark(
     "Do labels get better where neighbours on a graph tend to agree?",
     sections=("graph",),
+    renders=("",),
     small={"SEEDS": [0], "SIDE": 8},
     leaves_out=("a_million_edges",),
 )
 
 SEEDS, SIDE, CLASSES, ANNOTATORS = range(5), 60, 3, 20
 METHODS = ("majority", "dawid-skene", "consensus")
+RUNS = Records("graph")
 
 
 def grid(side: int) -> NDArray[Any]:
@@ -96,21 +99,24 @@ def cases(seed: int) -> dict[str, tuple[NDArray[Any], Any]]:
     }
 
 
-def measured() -> str:
+@RUNS.each
+def measured(seed: int) -> dict[str, dict[str, float]]:
+    """By case: accuracies, and what the model says of itself."""
+    found = {}
+    for name, (truth, edges) in cases(seed).items():
+        votes = votes_on(truth, np.random.default_rng(seed + 100))
+        own = {method: float((make(method).fit(votes).labels_ == truth).mean()) for method in METHODS}
+        for inference in ("mean-field", "bp"):
+            model = GraphDawidSkene(edges=edges, inference=inference).fit(votes)
+            own[inference] = float((model.labels_ == truth).mean())
+        found[name] = own | {"coupling": model.coupling_, "confidence": float(model.result_.confidence.mean())}
+    return found
+
+
+def accuracies() -> str:
     """Accuracy in percent and the coupling that was found, with intervals over seeds."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for seed in SEEDS:
-        for name, (truth, edges) in cases(seed).items():
-            votes = votes_on(truth, np.random.default_rng(seed + 100))
-            own = found.setdefault(name, {})
-            for method in METHODS:
-                own.setdefault(method, []).append(float((make(method).fit(votes).labels_ == truth).mean()))
-            for inference in ("mean-field", "bp"):
-                model = GraphDawidSkene(edges=edges, inference=inference).fit(votes)
-                own.setdefault(inference, []).append(float((model.labels_ == truth).mean()))
-            own.setdefault("coupling", []).append(model.coupling_)
-            own.setdefault("confidence", []).append(float(model.result_.confidence.mean()))
-            print(seed, name, {key: round(values[-1], 3) for key, values in own.items()}, flush=True)
+    runs = [measured(seed) for seed in SEEDS]
+    found = {name: {key: [run[name][key] for run in runs] for key in runs[0][name]} for name in runs[0]}
     header = ["labels and edges", *METHODS, "graph, mean field", "graph, bp", "its confidence", "its coupling"]
     keys = [*METHODS, "mean-field", "bp", "confidence"]
     rows = [
@@ -119,26 +125,29 @@ def measured() -> str:
     return table(header, rows)
 
 
-def a_million_edges() -> str:
+@RUNS.each
+def large(inference: str) -> dict[str, float]:
     """Sweeps and processor time on one core, for a grid of half a million items."""
-    rows = []
     side = 708
     rng = np.random.default_rng(0)
     truth, edges = smooth(side, rng), grid(side)
     votes = votes_on(truth, rng)
+    begun = process_time()
+    model = GraphDawidSkene(edges=edges, inference=inference, tol=1e-4).fit(votes)
+    sizes = {"edges": len(edges), "votes": votes.n_votes, "rounds": model.n_iter_, "seconds": process_time() - begun}
+    return sizes | {"right": float((model.labels_ == truth).mean())}
+
+
+def a_million_edges() -> str:
+    rows = []
     for inference in ("mean-field", "bp"):
-        begun = process_time()
-        model = GraphDawidSkene(edges=edges, inference=inference, tol=1e-4).fit(votes)
-        seconds = process_time() - begun
-        right = float((model.labels_ == truth).mean())
-        rows.append(
-            [inference, f"{len(edges):,}", f"{votes.n_votes:,}", f"{model.n_iter_}", f"{seconds:.0f}", f"{100 * right:.1f}"]
-        )
-        print(rows[-1], flush=True)
+        run = large(inference)
+        sizes = f"{run['edges']:,}", f"{run['votes']:,}", f"{run['rounds']}"
+        rows.append([inference, *sizes, f"{run['seconds']:.0f}", f"{100 * run['right']:.1f}"])
     return table(["inference", "edges", "votes", "iterations", "processor seconds", "accuracy"], rows)
 
 
 def main() -> None:
     warnings.simplefilter("ignore", CrowdwiseWarning)
-    found = f"{measured()}\n\nA million edges (`tol=1e-4`, one core):\n\n{a_million_edges()}"
-    put("graph", f"{provenance('python -m benchmarks run graph')}\n{found}")
+    found = f"{accuracies()}\n\nA million edges (`tol=1e-4`, one core):\n\n{a_million_edges()}"
+    put("graph", f"{provenance('python -m benchmarks run graph', RUNS)}\n{found}")

@@ -5,6 +5,7 @@ python -m benchmarks run ordinal
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -16,6 +17,7 @@ import crowdwise.io
 from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.gold import encode_gold
 from crowdwise.kernels.numerics import median_class
 from crowdwise.trust.metrics import accuracy, bootstrap_interval, mean_absolute_error, quadratic_kappa
@@ -24,12 +26,14 @@ BENCHMARK = Benchmark(
     "Do methods that know the order of classes do better on ratings?",
     sections=("ordinal",),
     data=("adult", "affect"),
+    renders=("",),
     small={"METHODS": ["majority", "cumulative-link"], "SEEDS": [0]},
 )
 
 METHODS = ["majority", "dawid-skene", "one-coin", "ordinal-binary", "cumulative-link"]
 MEASURES = (accuracy, mean_absolute_error, quadratic_kappa)
 SEEDS = range(5)
+RUNS = Records("ordinal")
 
 
 def one_hot(codes: Any, n_classes: int) -> Any:
@@ -99,8 +103,35 @@ def no_order(seed: int, n_items: int = 400, n_annotators: int = 30, n_classes: i
     return crowdwise.Annotations.from_arrays(item, annotator, label, items=range(n_items), classes=range(n_classes)), truth
 
 
+CROWDS: dict[str, Callable[[int], Any]] = {
+    "scale, shifts 0.2": lambda seed: scale(seed, 0.2),
+    "scale, shifts 0.6": lambda seed: scale(seed, 0.6),
+    "no order": no_order,
+}
+
+
+@RUNS.each
+def on_real(name: str) -> dict[str, list[Any]]:
+    """By method: every measure with its interval, and seconds."""
+    votes, truth = real(name)
+    return {
+        method: [
+            [[measure(q, truth), *bootstrap_interval(measure, q, truth, n_resamples=300)] for measure in MEASURES],
+            seconds,
+        ]
+        for method, (q, seconds) in posteriors(votes).items()
+    }
+
+
+@RUNS.each
+def on_simulated(crowd: str, seed: int) -> dict[str, list[float]]:
+    """By method: accuracy and mean error."""
+    votes, truth = CROWDS[crowd](seed)
+    return {method: [accuracy(q, truth), mean_absolute_error(q, truth)] for method, (q, _) in posteriors(votes).items()}
+
+
 def main() -> None:
-    text = [provenance("python -m benchmarks run ordinal")]
+    text = [provenance("python -m benchmarks run ordinal", RUNS)]
     text.append(
         "Share of right classes, mean number of steps off (MAE, lower is better) and quadratic kappa, with 95% bootstrap "
         "intervals over the items with gold. *adult*: four grades of adult content; *web*: five grades of relevance; *affect*: "
@@ -108,36 +139,20 @@ def main() -> None:
     )
     rows = []
     for name in ("adult", "web", "affect"):
-        votes, truth = real(name)
-        for method, (posterior, seconds) in posteriors(votes).items():
-            cells = []
-            for measure in MEASURES:
-                low, high = bootstrap_interval(measure, posterior, truth, n_resamples=300)
-                cells.append(f"{measure(posterior, truth):.3f} ({low:.3f}, {high:.3f})")
+        for method, (measured, seconds) in on_real(name).items():
+            cells = [f"{value:.3f} ({low:.3f}, {high:.3f})" for value, low, high in measured]
             rows.append([f"{name}, {method}", *cells, f"{seconds:.1f}" if seconds else "-"])
-            print(rows[-1], flush=True)
     text.append(table(["set, method", "accuracy", "MAE", "kappa", "seconds"], rows))
     text.append(
         f"\nSimulated: 400 items, 30 annotators, five votes per item, five classes, {len(SEEDS)} seeds; mean and 95% interval. "
         "*Scale*: items anywhere on a scale, which annotators shift by 0.2 (or 0.6) classes and stretch, with noise, and a "
         "tenth of careless votes. *No order*: wrong votes fall on any class alike.\n"
     )
-    crowds = {
-        "scale, shifts 0.2": lambda s: scale(s, 0.2),
-        "scale, shifts 0.6": lambda s: scale(s, 0.6),
-        "no order": no_order,
-    }
-    scores: dict[str, dict[str, list[list[float]]]] = {}
-    for crowd, draw in crowds.items():
-        for seed in SEEDS:
-            votes, truth = draw(seed)
-            for method, (posterior, _) in posteriors(votes).items():
-                row = scores.setdefault(method, {}).setdefault(crowd, [])
-                row.append([accuracy(posterior, truth), mean_absolute_error(posterior, truth)])
-    header = ["method", *(f"{crowd}: {what}" for crowd in crowds for what in ("accuracy", "MAE"))]
+    runs = {crowd: [on_simulated(crowd, seed) for seed in SEEDS] for crowd in CROWDS}
+    header = ["method", *(f"{crowd}: {what}" for crowd in CROWDS for what in ("accuracy", "MAE"))]
     lines = [
-        [method, *(interval([row[k] for row in by[crowd]], 1, 3) for crowd in crowds for k in range(2))]
-        for method, by in scores.items()
+        [method, *(interval([run[method][k] for run in runs[crowd]], 1, 3) for crowd in CROWDS for k in range(2))]
+        for method in runs["no order"][0]
     ]
     text.append(table(header, lines))
     put("ordinal", "\n".join(text))

@@ -5,6 +5,7 @@ python -m benchmarks run sequence_features
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import crowdwise.errors
 from benchmarks.accuracy.sequences import NAMES
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens
 
@@ -22,8 +24,11 @@ BENCHMARK = Benchmark(
     "Do words as features help to find names?",
     sections=("sequence features",),
     data=("ner_mturk",),
+    renders=("",),
     small={"DRAWS": 20},
 )
+
+RUNS = Records("sequence_features")
 
 METHODS: list[tuple[str, str, dict[str, Any]]] = [
     ("token-dawid-skene", "token-dawid-skene", {}),
@@ -35,6 +40,7 @@ METHODS: list[tuple[str, str, dict[str, Any]]] = [
 DRAWS = 1000
 
 
+@cache
 def real() -> tuple[crowdwise.TokenVotes, np.ndarray]:
     folder = SHARED / "ner_mturk"
     tokens = pl.read_csv(folder / "tokens.csv")
@@ -64,20 +70,27 @@ def scores(sums: np.ndarray) -> np.ndarray:
     return 100 * np.stack([right / tokens, both / found, both / true, 2 * both / (true + found)], axis=-1)
 
 
-def main() -> None:
+@RUNS.each
+def measured(method: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Counts per sequence, and rounds."""
     tags, truth = real()
-    rng = np.random.default_rng(0)
-    draws = rng.multinomial(tags.n_sequences, np.full(tags.n_sequences, 1 / tags.n_sequences), size=DRAWS)
+    result = crowdwise.make(method, **settings).fit(tags).result_
+    return {"counts": counted(tags, truth, result.path), "rounds": result.n_iter}
+
+
+def main() -> None:
+    rng, draws = np.random.default_rng(0), None
     rows, drawn = [], {}
     for title, method, settings in METHODS:
-        result = crowdwise.make(method, **settings).fit(tags).result_
-        table_of = counted(tags, truth, result.path)
+        run = measured(method, settings)
+        table_of = np.array(run["counts"])
+        if draws is None:
+            draws = rng.multinomial(len(table_of), np.full(len(table_of), 1 / len(table_of)), size=DRAWS)
         got, drawn[title] = scores(table_of.sum(axis=0)), scores(draws @ table_of)
         half = (np.quantile(drawn[title], 0.975, axis=0) - np.quantile(drawn[title], 0.025, axis=0)) / 2
         rows.append(
-            [title, *(f"{value:.1f} ±{spread:.1f}" for value, spread in zip(got, half, strict=True)), str(result.n_iter)]
+            [title, *(f"{value:.1f} ±{spread:.1f}" for value, spread in zip(got, half, strict=True)), str(run["rounds"])]
         )
-        print(rows[-1], flush=True)
     gains = []
     for title in ("hmm-crowd", "bsc"):
         for k, what in ((0, "tags right"), (3, "F1")):
@@ -85,7 +98,7 @@ def main() -> None:
             low, high = np.quantile(gain, [0.025, 0.975])
             gains.append(f"{title}, {what}: {gain.mean():+.1f} ({low:+.1f} to {high:+.1f})")
     text = [
-        provenance("python -m benchmarks run sequence_features"),
+        provenance("python -m benchmarks run sequence_features", RUNS),
         f"\nIn percent, strict spans; ± is half of a 95% interval over {DRAWS:,} bootstrap draws of sequences:\n",
         table(["method", "tags right", "precision", "recall", "F1", "iterations"], rows),
         "\nWhat words bring, over the same draws (95% intervals): " + "; ".join(gains) + ".",

@@ -15,15 +15,19 @@ import crowdwise.io
 from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise import Annotations
 
 BENCHMARK = Benchmark(
     "How should ties of the majority vote be broken?",
     sections=("ties",),
     data=("labelled",),
+    renders=("",),
     quick="dog",
     small={"SEEDS": 1},
 )
+
+RUNS = Records("ties")
 
 SETS = [
     "adult", "bluebird", "cf", "cf_amt", "cifar10n", "dog", "labelme", "possent", "product", "rte", "sentence_polarity",
@@ -34,21 +38,26 @@ SEEDS, FEW = 5, 2
 
 def main() -> None:
     names = sys.argv[1:] or SETS
-    parts = [provenance("python -m benchmarks run ties")]
+    parts = [provenance("python -m benchmarks run ties", RUNS)]
     for few in (True, False):
         what = f"{FEW} votes per item, drawn at random, {SEEDS} seeds" if few else "All votes"
         parts.append(f"\n**{what}**: percent of items with a tie, then percent of right labels.\n")
         rows, means = [], []
         for name in names:
-            votes, truth = labelled(name)
-            drawn = [thinned(votes, seed) for seed in range(SEEDS)] if few else [votes]
-            found = [scores(each, truth) for each in drawn]
+            found = [measured(name, seed) for seed in (range(SEEDS) if few else (None,))]
             rows.append([name, *(interval([row[c] for row in found], 100, 1) for c in found[0])])
             means.append([np.mean([row[c] for row in found]) for c in found[0]])
-            print(rows[-1], flush=True)
         rows.append(["*mean*", *(f"{100 * value:.1f}" for value in np.mean(means, axis=0))])
         parts.append(table(["set", *found[0]], rows))
-    put("ties", "\n".join(parts))
+    if names == SETS:  # a part of a table is no table
+        put("ties", "\n".join(parts))
+
+
+@RUNS.each
+def measured(name: str, seed: int | None) -> dict[str, float]:
+    """On all votes, or on few of every item."""
+    votes, truth = labelled(name)
+    return scores(votes if seed is None else thinned(votes, seed), truth)
 
 
 def thinned(votes: Annotations, seed: int) -> Annotations:

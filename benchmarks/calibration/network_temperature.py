@@ -9,8 +9,6 @@ Runs are kept in benchmarks/.runs/network_temperature.json.
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
@@ -19,7 +17,7 @@ import crowdwise
 from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS
 from benchmarks.page import interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.trust.metrics import ece, log_loss
 
 BENCHMARK = Benchmark(
@@ -27,39 +25,31 @@ BENCHMARK = Benchmark(
     sections=("network temperature",),
     data=("labelme", "rte", "sentence_polarity"),
     packages=("torch",),
+    renders=("",),
     small={"PARTS": (("labelme", 60),), "METHODS": ("aggnet",), "SEEDS": 1},
 )
 
 PARTS = (("labelme", 300), ("labelme", 1000), ("rte", 600), ("sentence_polarity", 1000))
 METHODS = ("ccem", "aggnet")
 SEEDS = 3
-RUNS = KEPT / "network_temperature.json"
+RUNS = Records("network_temperature")
 
 
 def main() -> None:
-    RUNS.parent.mkdir(exist_ok=True)
-    kept = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-    for name, n_items in PARTS:
-        for seed in range(SEEDS):
-            for method in METHODS:
-                key = f"{name}|{n_items}|{method}|{seed}"
-                if key not in kept:
-                    kept[key] = measured(name, n_items, method, seed)
-                    print(key, {k: round(v, 3) for k, v in kept[key].items()}, flush=True)
-                    RUNS.write_text(json.dumps(kept))
     header = ["set", "items", "method", "T by votes", "T by truth"]
     header += [f"{what}, {how}" for what in ("NLL", "ECE") for how in ("as it is", "T by votes", "T by truth")]
     rows = []
     for name, n_items in PARTS:
         for method in METHODS:
-            runs = [kept[f"{name}|{n_items}|{method}|{seed}"] for seed in range(SEEDS)]
+            runs = [measured(name, n_items, method, seed) for seed in range(SEEDS)]
             scores = [f"{what}{how}" for what in ("nll", "ece") for how in ("", "_votes", "_truth")]
             columns = [("t_votes", 2), ("t_truth", 2), *((score, 3) for score in scores)]
             rows.append([name, str(n_items), method, *(interval([r[key] for r in runs], 1, digits) for key, digits in columns)])
     about = f"\n{SEEDS} seeds; mean ± half width of the 95% interval over seeds.\n\n"
-    put("network temperature", provenance("python -m benchmarks run network_temperature") + about + table(header, rows))
+    put("network temperature", provenance("python -m benchmarks run network_temperature", RUNS) + about + table(header, rows))
 
 
+@RUNS.each
 def measured(name: str, n_items: int, method: str, seed: int) -> dict[str, float]:
     data = SETS[name](seed)
     order = np.random.default_rng(seed).permutation(len(data.X))[:n_items]

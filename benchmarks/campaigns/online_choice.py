@@ -32,7 +32,7 @@ BENCHMARK = Benchmark(
 
 RUNS = Records("online_choice")
 
-SEEDS = range(3)
+SEEDS = range(10)
 REFITTED = ("majority", "dawid-skene", "consensus")
 COMMONEST = 4
 

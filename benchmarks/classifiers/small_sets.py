@@ -3,8 +3,7 @@
     PYTHONPATH=EARLIER/src python -m benchmarks run small_sets --record earlier    (EARLIER: a checkout of an earlier version)
     python -m benchmarks run small_sets                                            (this version, and the table of both)
 
-Ways: the defaults of an earlier version, those of this one, and this one without a held-out part (`validation=0`). Runs are
-kept in benchmarks/.runs/small_sets-WAY.json, so that an interrupted command continues where it stopped.
+Ways: the defaults of an earlier version, those of this one, and this one without a held-out part (`validation=0`).
 
 "made up" has ten Gaussian classes in ten features and three or four votes per item by a hundred annotators who are right in
 0.4 to 0.8 of their votes; "digits" has the digits of scikit-learn and the same crowd; "labelme" is a random part of the set.
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +21,7 @@ import crowdwise
 from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
@@ -31,6 +30,7 @@ BENCHMARK = Benchmark(
     sections=("small sets",),
     data=("labelme",),
     packages=("torch",),
+    renders=("",),
     quick="--record earlier",
     small={"METHODS": ("aggnet",), "SIZES": {"labelme": (50,)}, "SEEDS": 1, "SHORT": {}},
 )
@@ -38,38 +38,32 @@ BENCHMARK = Benchmark(
 METHODS = ("ccem", "bayes-dgc", "aggnet", "crowd-layer-mw", "conal")
 SIZES = {"made up": (100, 300, 700, 1000, 3000), "digits": (100, 300, 700, 1000), "labelme": (100, 300, 700, 1000)}
 SEEDS = 3
-RUNS = KEPT
-WAYS = {"now": {}, "validation=0": {"validation": 0}}
+RUNS = Records("small_sets")
+WAYS: dict[str, dict[str, float]] = {"earlier": {}, "now": {}, "validation=0": {"validation": 0}}
 # Without a held-out part a training runs to its last epoch, which takes long: measured where the question arose.
 SHORT = {"made up": (100, 300)}
 
 
 def main() -> None:
     if "--record" in sys.argv:
-        record(sys.argv[sys.argv.index("--record") + 1], {}, SIZES)
+        record(sys.argv[sys.argv.index("--record") + 1])
         return
-    for way, settings in WAYS.items():
-        record(way, settings, SHORT if settings else SIZES)
-    kept = {way: json.loads(_file(way).read_text()) for way in ("earlier", *WAYS)}
-    put("small sets", provenance("python -m benchmarks run small_sets") + _about() + table(*_rows(kept)))
+    if not any(json.loads(key)[1] == "earlier" for key in RUNS.read()):
+        # Measured now, they would be those of this version.
+        RUNS.refuse_to_measure("earlier")
+        raise SystemExit("measure the earlier version first, as the docstring of the script says")
+    kept = {way: record(way) for way in WAYS}
+    put("small sets", provenance("python -m benchmarks run small_sets", RUNS) + _about() + table(*_rows(kept)))
 
 
-def record(way: str, settings: dict[str, float], measured_on: dict[str, tuple[int, ...]]) -> None:
-    """Measure what is not measured yet."""
-    RUNS.mkdir(exist_ok=True)
-    kept = json.loads(_file(way).read_text()) if _file(way).exists() else {}
-    for seed in range(SEEDS):
-        for name, sizes in measured_on.items():
-            for n_items in sizes:
-                data = made(name, n_items, seed)
-                for method in METHODS:
-                    key = f"{name}|{n_items}|{method}|{seed}"
-                    if key not in kept:
-                        kept[key] = measured(method, data, seed, settings)
-                        print(way, key, {k: round(v, 3) for k, v in kept[key].items()}, flush=True)
-                        _file(way).write_text(json.dumps(kept))
+def record(way: str) -> dict[str, dict[str, float]]:
+    """All runs of a way, by what was run."""
+    sizes = SHORT if WAYS[way] else SIZES
+    wanted = [(name, n, method, seed) for seed in range(SEEDS) for name in sizes for n in sizes[name] for method in METHODS]
+    return {"|".join(map(str, one)): measured(way, *one) for one in wanted}
 
 
+@lru_cache(1)
 def made(name: str, n_items: int, seed: int) -> FeatureSet:
     rng = np.random.default_rng(seed)
     if name == "labelme":
@@ -97,7 +91,9 @@ def crowd(truth: np.ndarray, rng: np.random.Generator) -> Annotations:
     return Annotations.from_arrays(item=item, annotator=who, label=label, classes=list(range(10)), items=range(len(truth)))
 
 
-def measured(method: str, data: FeatureSet, seed: int, settings: dict[str, float]) -> dict[str, float]:
+@RUNS.each
+def measured(way: str, name: str, n_items: int, method: str, seed: int) -> dict[str, float]:
+    data, settings = made(name, n_items, seed), WAYS[way]
     model = crowdwise.make(method, random_state=seed, **settings).fit(data.X, data.votes)
     proba = model.predict_proba(data.X_test)
     return {
@@ -133,7 +129,3 @@ def _about() -> str:
         f"\n{SEEDS} seeds; mean ± half width of the 95% interval over seeds. Earlier: the version that stopped by the "
         "likelihood of the whole model. Epochs are those of both trainings, with the held-out part and after it.\n\n"
     )
-
-
-def _file(way: str) -> Path:
-    return RUNS / f"small_sets-{way.replace('=', '-')}.json"

@@ -8,6 +8,7 @@ The truth chooses these tokens, so the second half shows a cause and no accuracy
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,17 @@ import crowdwise.errors
 from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import ner_mturk
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "Why is geocrowdnet-f behind where one class is frequent?",
     sections=("learn volume",),
     data=("ner_mturk",),
     packages=("torch",),
+    renders=("",),
 )
+
+RUNS = Records("volume")
 
 PLANS: dict[str, tuple[str, dict[str, Any]]] = {
     "ccem": ("ccem", {}),
@@ -39,22 +44,38 @@ def thinned(truth: np.ndarray, seed: int) -> np.ndarray:
     return np.flatnonzero((truth > 0) | (np.random.default_rng(seed).random(len(truth)) < 1 / KEPT))
 
 
-def main() -> None:
+@cache
+def parts(thin: bool) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The set, and which of its tokens teach and test."""
     data = ner_mturk(0)
+    if thin:
+        return data, thinned(data.truth, 0), thinned(data.truth_test, 1)
+    return data, np.arange(len(data.truth)), np.arange(len(data.truth_test))
+
+
+@RUNS.each
+def measured(name: str, thin: bool) -> list[float]:
+    data, train, test = parts(thin)
+    truth, (method, settings) = data.truth_test[test], PLANS[name]
+    model = crowdwise.make(method, random_state=0, **settings).fit(data.X[train], data.votes[train])
+    proba = model.predict_proba(data.X_test[test])
+    found = proba.argmax(axis=1)
+    cells = [(found == truth).mean(), (found == 0).mean(), (found == truth)[truth == 0].mean()]
+    return [*cells, (found == truth)[truth > 0].mean(), float(proba[:, 0].mean())]
+
+
+@RUNS.each
+def no_name(thin: bool) -> float:
+    """Share of the tested tokens that are none."""
+    data, _, test = parts(thin)
+    return float((data.truth_test[test] == 0).mean())
+
+
+def main() -> None:
     rows = []
     for title, thin in (("all tokens", False), (f"one of {KEPT} that are no name", True)):
-        train = thinned(data.truth, 0) if thin else np.arange(len(data.truth))
-        test = thinned(data.truth_test, 1) if thin else np.arange(len(data.truth_test))
-        truth = data.truth_test[test]
-        for name, (method, settings) in PLANS.items():
-            model = crowdwise.make(method, random_state=0, **settings).fit(data.X[train], data.votes[train])
-            proba = model.predict_proba(data.X_test[test])
-            found = proba.argmax(axis=1)
-            cells = [(found == truth).mean(), (found == 0).mean(), (found == truth)[truth == 0].mean()]
-            cells += [(found == truth)[truth > 0].mean(), proba[:, 0].mean()]
-            rows.append([title, name, *(f"{100 * float(cell):.1f}" for cell in cells)])
-            print(rows[-1], flush=True)
-        rows.append([title, "*truth*", "", f"{100 * float((truth == 0).mean()):.1f}", "", "", ""])
+        rows += [[title, name, *(f"{100 * cell:.1f}" for cell in measured(name, thin))] for name in PLANS]
+        rows.append([title, "*truth*", "", f"{100 * no_name(thin):.1f}", "", "", ""])
     header = [
         "trained on",
         "method",
@@ -64,4 +85,4 @@ def main() -> None:
         "right, names",
         "mean probability of no name",
     ]
-    put("learn volume", f"{provenance('python -m benchmarks run volume')}\n{table(header, rows)}")
+    put("learn volume", f"{provenance('python -m benchmarks run volume', RUNS)}\n{table(header, rows)}")

@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
+from functools import cache
 from time import process_time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,9 +23,10 @@ import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
 from benchmarks.crowd_sets import labelled
-from benchmarks.crowds.dependent_crowds import DEPENDENT, INDEPENDENT, Crowd, topics
+from benchmarks.crowds.dependent_crowds import DEPENDENT, INDEPENDENT, topics
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.simulate import simulate
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes
 from crowdwise.trust.crowd.cautious import cautious, lowered
@@ -36,6 +38,7 @@ BENCHMARK = Benchmark(
     "How often does the check for shared errors speak without reason, and what does it find?",
     sections=("dependence",),
     data=("labelled",),
+    renders=("",),
     quick="--seeds 1 --method majority",
     small={"ALARMS": 1},
     leaves_out=("seconds", "detection"),
@@ -45,6 +48,7 @@ T = TypeVar("T")
 
 FIRST_SEED = 5000
 ALARMS = 50
+RUNS = Records("dependence")
 
 
 def main() -> None:
@@ -53,27 +57,38 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=10)
     given = arguments.parse_args()
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    # Imports and the loading of compiled code do not count.
-    for size in (50, 20_000):
-        drawn = simulate(size, random_state=0).votes
-        find(drawn)
-        for name in {given.method, "dawid-skene", "majority"}:
-            crowdwise.make(name).fit(drawn)
-    parts = [provenance(f"python -m benchmarks run dependence --method {given.method} --seeds {given.seeds}")]
+    parts = [provenance(f"python -m benchmarks run dependence --method {given.method} --seeds {given.seeds}", RUNS)]
     for part in (false_alarms(), detection(given.method, given.seeds), real_sets(given.method), seconds()):
         print(part, flush=True)
         parts.append(part)
     put("dependence", "\n".join(parts))
 
 
+@cache
+def loaded(method: str) -> None:
+    """Imports and the loading of compiled code do not count."""
+    for size in (50, 20_000):
+        drawn = simulate(size, random_state=0).votes
+        find(drawn)
+        for name in {method, "dawid-skene", "majority"}:
+            crowdwise.make(name).fit(drawn)
+
+
+@RUNS.each
+def alarms(kind: str) -> int:
+    """Crowds of a kind on which the check speaks."""
+    drawn = (INDEPENDENT | {"topics": topics})[kind]
+    return sum(bool(find(drawn(FIRST_SEED + s))) for s in range(ALARMS))
+
+
 def false_alarms() -> str:
     from scipy.stats import beta
 
-    fired = {name: sum(bool(find(drawn(FIRST_SEED + s))) for s in range(ALARMS)) for name, drawn in INDEPENDENT.items()}
+    fired = {name: alarms(name) for name in INDEPENDENT}
     total, wrong = ALARMS * len(fired), sum(fired.values())
     high = float(beta.ppf(0.975, wrong + 1, total - wrong))
     low = float(beta.ppf(0.025, wrong, total - wrong + 1)) if wrong else 0.0
-    special = sum(bool(find(topics(FIRST_SEED + s))) for s in range(ALARMS))
+    special = alarms("topics")
     kinds = ", ".join(f"{name}: {count}" for name, count in fired.items())
     return (
         f"\n**False alarms**: {wrong} of {total} crowds of independent annotators ({100 * wrong / total:.1f} %, 95% interval "
@@ -87,8 +102,8 @@ def detection(method: str, seeds: int) -> str:
     calibration = ["crowd", "accuracy", "confidence", "cautious", "log-loss", "cautious log-loss"]
     ways = ["crowd", "inferred again", "discounted, fitted again", "fused, fitted again"]
     rows, sure, compared = [], [], []
-    for name, drawn in DEPENDENT.items():
-        runs = [measured(drawn(FIRST_SEED + s), method) for s in range(seeds)]
+    for name in DEPENDENT:
+        runs = [measured(name, method, FIRST_SEED + s) for s in range(seeds)]
         verdicts = [str(sum(run["verdict"] == v for run in runs)) for v in ("exact", "other", "missed")]
         shown = [interval([run[key] for run in runs], 100, 1) for key in ("majority", "plain", "found", "known")]
         rows.append([name, *verdicts, *shown])
@@ -114,7 +129,9 @@ def detection(method: str, seeds: int) -> str:
     )
 
 
-def measured(crowd: Crowd, method: str) -> dict[str, object]:
+@RUNS.each
+def measured(name: str, method: str, seed: int) -> dict[str, object]:
+    crowd = DEPENDENT[name](seed)
     votes, truth = crowd.votes, crowd.truth
     result = crowdwise.make(method).fit(votes).result_
     found = find(votes)
@@ -156,43 +173,64 @@ def fused_again(result: crowdwise.Result, reading: Reading, method: str) -> np.n
     return crowdwise.make(method).fit(fused(result.votes, reading.code)).posterior_
 
 
+@RUNS.each
+def on_set(name: str, method: str) -> dict[str, Any]:
+    """Groups and seconds; where the check speaks, accuracy and log-loss as they are, cautious and fused."""
+    loaded(method)
+    votes, truth = labelled(name)
+    result, fit_seconds = timed(lambda: crowdwise.make(method).fit(votes).result_)
+    found, check_seconds = timed(lambda: find(votes))
+    run: dict[str, Any] = {"votes": votes.n_votes, "groups": [len(group.members) for group in found.groups]}
+    run |= {"readings": len(found.readings), "check": check_seconds, "fit": fit_seconds}
+    if found:
+        after = crowdwise.make(method).fit(fused(votes, found.readings[0].code)).posterior_
+        run["right"] = [accuracy(q, truth) for q in (result.posterior, after)]
+        run["loss"] = [log_loss(q, truth) for q in (result.posterior, cautious(result, found), after)]
+    return run
+
+
 def real_sets(method: str) -> str:
     rows, speaking = [], []
     for name in SETS:
-        votes, truth = labelled(name)
-        result, fit_seconds = timed(lambda votes=votes: crowdwise.make(method).fit(votes).result_)
-        found, check_seconds = timed(lambda votes=votes: find(votes))
-        sizes = ", ".join(str(len(group.members)) for group in found.groups) or "-"
-        others = str(len(found.readings) - 1) if found else "-"
-        rows.append([name, f"{votes.n_votes:,}", sizes, others, f"{check_seconds:.3f}", f"{fit_seconds:.3f}"])
-        if found:
-            posterior = cautious(result, found)
-            after = crowdwise.make(method).fit(fused(votes, found.readings[0].code)).posterior_
+        run = on_set(name, method)
+        sizes = ", ".join(map(str, run["groups"])) or "-"
+        others = str(run["readings"] - 1) if run["groups"] else "-"
+        rows.append([name, f"{run['votes']:,}", sizes, others, f"{run['check']:.3f}", f"{run['fit']:.3f}"])
+        if "right" in run:
+            (plain, after), (loss, careful, loss_after) = run["right"], run["loss"]
             speaking.append(
-                f"On {name}, {method} has {100 * accuracy(result.posterior, truth):.1f} % and log-loss "
-                f"{log_loss(result.posterior, truth):.2f}, with cautious confidence {log_loss(posterior, truth):.2f}; fused, "
-                f"{100 * accuracy(after, truth):.1f} % and {log_loss(after, truth):.2f}."
+                f"On {name}, {method} has {100 * plain:.1f} % and log-loss {loss:.2f}, with cautious confidence "
+                f"{careful:.2f}; fused, {100 * after:.1f} % and {loss_after:.2f}."
             )
     header = ["set", "votes", "sizes of groups", "other readings", "check, s", f"{method}, s"]
     return f"\n**Shared sets**, as they are; processor seconds.\n\n{table(header, rows)}\n\n{' '.join(speaking)}\n"
 
 
+SIZES: dict[str, dict[str, int]] = {
+    "25,000 votes, 5 per item, A = 100": {"n_items": 5000, "n_annotators": 100, "votes_per_item": 5},
+    "25,000 votes, dense, A = 60": {"n_items": 417, "n_annotators": 60, "votes_per_item": 60},
+    "25,000 votes, 10 per item, A = 1,000": {"n_items": 2500, "n_annotators": 1000, "votes_per_item": 10},
+    "1M votes, 5 per item, A = 10,000": {"n_items": 200_000, "n_annotators": 10_000, "votes_per_item": 5},
+    "1M votes, 20 per item, A = 2,000": {"n_items": 50_000, "n_annotators": 2000, "votes_per_item": 20},
+    "1M votes, dense, A = 1,000": {"n_items": 1000, "n_annotators": 1000, "votes_per_item": 1000},
+}
+
+
+@RUNS.each
+def check_of(size: str) -> list[Any]:
+    """Pairs of answers, seconds of the check and of a fit, and whether it speaks."""
+    loaded("dawid-skene")
+    votes = simulate(**SIZES[size], random_state=0).votes
+    fit_seconds = timed(lambda: crowdwise.make("dawid-skene").fit(votes))[1]
+    found, check_seconds = timed(lambda: find(votes))
+    return [(votes.votes_per_item * (votes.votes_per_item - 1)).sum() // 2, check_seconds, fit_seconds, bool(found)]
+
+
 def seconds() -> str:
-    sizes: dict[str, dict[str, object]] = {
-        "25,000 votes, 5 per item, A = 100": {"n_items": 5000, "n_annotators": 100, "votes_per_item": 5},
-        "25,000 votes, dense, A = 60": {"n_items": 417, "n_annotators": 60, "votes_per_item": 60},
-        "25,000 votes, 10 per item, A = 1,000": {"n_items": 2500, "n_annotators": 1000, "votes_per_item": 10},
-        "1M votes, 5 per item, A = 10,000": {"n_items": 200_000, "n_annotators": 10_000, "votes_per_item": 5},
-        "1M votes, 20 per item, A = 2,000": {"n_items": 50_000, "n_annotators": 2000, "votes_per_item": 20},
-        "1M votes, dense, A = 1,000": {"n_items": 1000, "n_annotators": 1000, "votes_per_item": 1000},
-    }
     rows = []
-    for name, size in sizes.items():
-        votes = simulate(**size, random_state=0).votes
-        fit_seconds = timed(lambda votes=votes: crowdwise.make("dawid-skene").fit(votes))[1]
-        found, check_seconds = timed(lambda votes=votes: find(votes))
-        pairs = int((votes.votes_per_item * (votes.votes_per_item - 1)).sum() // 2)
-        rows.append([name, f"{pairs:,}", f"{check_seconds:.3f}", f"{fit_seconds:.3f}", "yes" if found else "no"])
+    for size in SIZES:
+        pairs, check, fit, spoke = check_of(size)
+        rows.append([size, f"{pairs:,}", f"{check:.3f}", f"{fit:.3f}", "yes" if spoke else "no"])
     header = ["independent crowd", "pairs of answers", "check, s", "dawid-skene, s", "alarm"]
     return (
         "\n**Processor seconds**. Beyond four million pairs of answers items are sampled, beyond 200,000 pairs of annotators "

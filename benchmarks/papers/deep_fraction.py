@@ -1,49 +1,26 @@
-"""BayesDGC beside label-only methods and Raykar, as more of the annotations are seen (Li, Huang and Chen 2021).
+"""The tasks, methods and tables of deep_tenths: the protocol of Li, Huang and Chen (2021) on public sets.
 
-    python -m benchmarks run deep_fraction                        # ten repeats, written to its page
-    python -m benchmarks run deep_fraction --repeats 2 --dry-run
-
-The paper's protocol: binary tasks, most of them one label against the rest and so imbalanced; a random part of the votes
-is kept; every method ranks the training items by its probability of the positive class, and the first k are called
-positive, where k is the true number of positives. Items tied at the border count with the chance of being drawn. The
-usual labels (probability above one half) are judged too. The paper's own images are not at hand; the tasks here come
-from public sets with features and votes.
-
-Runs are kept in benchmarks/.runs/deep_fraction.json, so that an interrupted command goes on where it stopped;
-`--again METHOD` measures a method anew.
+Binary tasks, most of them one label against the rest and so imbalanced; a random part of the votes is kept; every method ranks
+the training items by its probability of the positive class, and the first k are called positive, where k is the true number of
+positives. Items tied at the border count with the chance of being drawn. The usual labels (probability above one half) are
+judged too. The paper's own images are not at hand; the tasks here come from public sets with features and votes.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from time import perf_counter
 
 import numpy as np
 
 import crowdwise
 import crowdwise.errors
-from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import SETS
-from benchmarks.page import IMAGES, interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.page import IMAGES, interval, table
+from benchmarks.places import QUICK
 
-BENCHMARK = Benchmark(
-    "Does BayesDGC beat label-only methods as annotations grow?",
-    sections=("deep fraction",),
-    data=("labelme", "cifar10n", "ner_mturk", "rte", "sentence_polarity"),
-    packages=("torch",),
-    quick="--repeats 1 --dry-run",
-    small={
-        "TASKS": {"labelme: coast": ["labelme", [5], 1000]},
-        "METHODS": {"majority": {}, "bayes-gc": {}, "raykar": {}, "bayes-dgc": {"epochs": 1}},
-        "LABEL_ONLY": ("majority", "bayes-gc"),
-    },
-)
-
-FRACTIONS = (10, 25, 50, 75, 100)
-SHOWN = (10, 25, 50, 100)
-EPOCHS = 40
+FRACTIONS = (10, 30, 50, 70, 100)
+SHOWN = (10, 30, 50, 100)
+EPOCHS = 2 if QUICK else 40
 LABEL_ONLY = ("majority", "dawid-skene", "minimax-entropy", "bayes-gc")
 METHODS = {
     "majority": {},
@@ -66,7 +43,6 @@ TASKS = {
     "rte": ("rte", (1,), 1000),
     "sentence_polarity": ("sentence_polarity", (1,), 1000),
 }
-RUNS = KEPT / "deep_fraction.json"
 PICTURE = IMAGES / "deep-fraction.png"
 
 
@@ -90,6 +66,11 @@ class Task:
         kept = np.sort(np.random.default_rng([seed, percent]).permutation(n_votes)[: round(n_votes * percent / 100)])
         columns = (column[kept] for column in (self.item, self.annotator, self.label))
         return crowdwise.Annotations.from_arrays(*columns, items=range(len(self.truth)), classes=[0, 1])
+
+    def size(self) -> dict[str, float]:
+        """In numbers."""
+        sizes = {"items": len(self.truth), "positive": float(self.truth.mean()), "features": self.X.shape[1]}
+        return sizes | {"annotators": len(np.unique(self.annotator)), "votes": len(self.item)}
 
 
 def judged(score: np.ndarray, truth: np.ndarray) -> dict[str, float]:
@@ -120,31 +101,11 @@ def run(task: Task, method: str, percent: int, seed: int) -> dict[str, float]:
     return judged(model.posterior_[:, 1], task.truth) | {"seconds": seconds}
 
 
-def measure(tasks: list[str], repeats: int) -> tuple[dict[str, dict], dict[str, Task]]:
-    """All runs, by "task / method / percent": one dict per repeat; a repeat goes through all tasks before the next."""
-    results: dict[str, list[dict[str, float]]] = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-    loaded = {name: Task(*TASKS[name]) for name in tasks}
-    for seed in range(repeats):
-        for name in tasks:
-            for percent in FRACTIONS:
-                for method in METHODS:
-                    runs = results.setdefault(f"{name} / {method} / {percent}", [])
-                    if len(runs) > seed:
-                        continue
-                    # All votes, and no seed: one run says it all.
-                    again = percent == 100 and method in (*LABEL_ONLY, "raykar") and runs
-                    runs.append(runs[0] if again else run(loaded[name], method, percent, seed))
-            RUNS.parent.mkdir(exist_ok=True)
-            RUNS.write_text(json.dumps(results))
-            print(seed, name, {m: round(results[f"{name} / {m} / 10"][seed]["f1"], 3) for m in METHODS}, flush=True)
-    return results, loaded
-
-
 def column(results: dict, name: str, method: str, percent: int, key: str, repeats: int) -> np.ndarray:
     return np.array([one[key] for one in results[f"{name} / {method} / {percent}"][:repeats]])
 
 
-def tables(results: dict, loaded: dict[str, Task], repeats: int) -> str:
+def tables(results: dict, sizes: dict[str, dict[str, float]], repeats: int) -> str:
     def cell(name: str, method: str, percent: int, key: str) -> str:
         return interval(list(column(results, name, method, percent, key, repeats)), 100, 1)
 
@@ -152,10 +113,10 @@ def tables(results: dict, loaded: dict[str, Task], repeats: int) -> str:
     for key, words in (("accuracy", "Accuracy, first k"), ("f1", "F1, first k"), ("plain f1", "F1, probability above ½")):
         rows = []
         for method in METHODS:
-            means = [np.mean([column(results, t, method, p, key, repeats) for t in loaded], axis=0) for p in FRACTIONS]
+            means = [np.mean([column(results, t, method, p, key, repeats) for t in sizes], axis=0) for p in FRACTIONS]
             rows.append([method, *(interval(list(mean), 100, 1) for mean in means)])
         parts.append(table([words, *(f"{p}%" for p in FRACTIONS)], rows) + "\n")
-    cells = [(name, percent) for name in loaded for percent in FRACTIONS]
+    cells = [(name, percent) for name in sizes for percent in FRACTIONS]
     means = np.array([[column(results, cell[0], m, cell[1], "f1", repeats).mean() for m in METHODS] for cell in cells]).round(6)
     best, worst = ((means == edge[:, None]).sum(axis=0) for edge in (means.max(axis=1), means.min(axis=1)))
     counts = [[m, str(best[i]), str(worst[i])] for i, m in enumerate(METHODS)]
@@ -164,7 +125,7 @@ def tables(results: dict, loaded: dict[str, Task], repeats: int) -> str:
     parts.append("**Paired differences** of F1, first k: bayes-dgc minus another, on the same votes.\n")
     others = ("raykar", "bayes-gc")
     rows = []
-    for name in loaded:
+    for name in sizes:
         row = [name]
         for other in others:
             for percent in SHOWN:
@@ -173,10 +134,10 @@ def tables(results: dict, loaded: dict[str, Task], repeats: int) -> str:
         rows.append(row)
     parts.append(table(["task", *(f"{other} {p}%" for other in others for p in SHOWN)], rows) + "\n")
     parts.append("**By task**: first k, accuracy and F1.\n")
-    for name, task in loaded.items():
+    for name, size in sizes.items():
         about = (
-            f"*{name}*: {len(task.truth):,} items, {100 * task.truth.mean():.0f}% positive, {task.X.shape[1]} features, "
-            f"{len(np.unique(task.annotator))} annotators, {len(task.item) / len(task.truth):.1f} votes per item\n"
+            f"*{name}*: {size['items']:,} items, {100 * size['positive']:.0f}% positive, {size['features']} features, "
+            f"{size['annotators']} annotators, {size['votes'] / size['items']:.1f} votes per item\n"
         )
         head = ["method", *(f"accuracy {p}%" for p in SHOWN), *(f"F1 {p}%" for p in SHOWN)]
         rows = [[m, *(cell(name, m, p, key) for key in ("accuracy", "f1") for p in SHOWN)] for m in METHODS]
@@ -184,7 +145,7 @@ def tables(results: dict, loaded: dict[str, Task], repeats: int) -> str:
     return "\n".join(parts)
 
 
-def draw(results: dict, loaded: dict[str, Task], repeats: int) -> None:
+def draw(results: dict, sizes: dict[str, dict[str, float]], repeats: int) -> None:
     """F1 against the part of the votes seen, a panel per task."""
     import matplotlib
 
@@ -202,9 +163,9 @@ def draw(results: dict, loaded: dict[str, Task], repeats: int) -> None:
         "bayes-dgc, paper's model": ("#1b6ca8", "-", 1.6),
     }
     width = 3
-    height = -(-len(loaded) // width)
+    height = -(-len(sizes) // width)
     figure, axes = plt.subplots(height, width, figsize=(3.6 * width, 2.7 * height), squeeze=False, sharex=True)
-    for axis, name in zip(axes.flat, loaded, strict=False):
+    for axis, name in zip(axes.flat, sizes, strict=False):
         for method, (colour, line, thick) in looks.items():
             values = np.array([column(results, name, method, p, "f1", repeats) for p in FRACTIONS]) * 100
             mean = values.mean(axis=1)
@@ -212,10 +173,10 @@ def draw(results: dict, loaded: dict[str, Task], repeats: int) -> None:
             if repeats > 1 and method.startswith(("bayes-dgc", "raykar")):
                 half = t.ppf(0.975, repeats - 1) * values.std(axis=1, ddof=1) / np.sqrt(repeats)
                 axis.fill_between(FRACTIONS, mean - half, mean + half, color=colour, alpha=0.15, linewidth=0)
-        axis.set_title(f"{name} ({100 * loaded[name].truth.mean():.0f}% positive)", fontsize=10)
+        axis.set_title(f"{name} ({100 * sizes[name]['positive']:.0f}% positive)", fontsize=10)
         axis.grid(color="#eeeeee")
         axis.set_xticks(FRACTIONS)
-    for axis in axes.flat[len(loaded) :]:
+    for axis in axes.flat[len(sizes) :]:
         axis.set_visible(False)
     for axis in axes[:, 0]:
         axis.set_ylabel("F1 of the first k (%)")
@@ -226,32 +187,3 @@ def draw(results: dict, loaded: dict[str, Task], repeats: int) -> None:
     figure.tight_layout(rect=(0, 0.07, 1, 1))
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, dpi=110)
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--repeats", type=int, default=10)
-    options.add_argument("--tasks", nargs="*", default=list(TASKS))
-    options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor figure")
-    options.add_argument("--again", nargs="*", default=[], choices=METHODS, metavar="METHOD", help="forget their kept runs")
-    given = options.parse_args()
-    if given.again and RUNS.exists():
-        kept = {key: runs for key, runs in json.loads(RUNS.read_text()).items() if key.split(" / ")[1] not in given.again}
-        RUNS.write_text(json.dumps(kept))
-    results, loaded = measure(given.tasks, given.repeats)
-    text = (
-        provenance(f"python -m benchmarks run deep_fraction --repeats {given.repeats}")
-        + "\nThe protocol of Li, Huang and Chen (2021) on public sets: binary tasks, one class against the rest where there "
-        "are more; a random part of the votes is kept; methods label the training items. As in the paper the k items with the "
-        "highest probability are called positive, k being the true number of positives, so F1, precision and recall are one "
-        "number; below it the usual labels. All annotators take part (the paper: the nine busiest). bayes-dgc has at most "
-        f'{EPOCHS} epochs; *paper\'s model* is `class_shares=True, steps="natural"`; all else is default: start, warm-up and '
-        f"early stopping are not the paper's. {given.repeats} repeats; mean ± half width of the 95% interval. At 100% "
-        "only the networks differ between repeats.\n\n![F1 against the part of the votes seen](images/deep-fraction.png)\n\n"
-        + tables(results, loaded, given.repeats)
-    )
-    if given.dry_run:
-        print(text)
-        return
-    draw(results, loaded, given.repeats)
-    put("deep fraction", text)

@@ -56,6 +56,14 @@ def test_the_list_names_missing_packages_and_data(tmp_path: Path) -> None:
     assert listing.needs(own).startswith("no_such_package (missing)")
 
 
+def test_the_list_says_where_a_block_has_no_records_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "block", lambda section: "Measured on 2026-11-16 by `a` at 0123abcd.")
+    monkeypatch.setattr(listing, "Records", lambda name: records.Records(name, tmp_path))
+    for renders, words in (((), "measured 2026-11-16"), (("",), "rerun to record; measured 2026-11-16")):
+        declared = declaration.Benchmark("Why?", sections=("some",), renders=renders)
+        assert listing.state(declaration.Script("gp", "some", tmp_path, declared)).startswith(words)
+
+
 def test_figures_are_stale_where_measured_files_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     provenance.changed_since.cache_clear()

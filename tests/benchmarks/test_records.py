@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from benchmarks import provenance, records
@@ -39,6 +40,31 @@ def test_half_a_line_is_skipped_and_spoils_no_later_one(kept):
 def test_floats_have_six_digits_however_deep(kept):
     kept.add("a", {"small": 9.123456789e-05, "many": [(1 / 3, 2)], "count": 12_345_678, "name": "x"})
     assert kept.read() == {"a": {"small": 9.12346e-05, "many": [[0.333333, 2]], "count": 12_345_678, "name": "x"}}
+
+
+def test_a_call_of_a_decorated_function_is_a_run(kept):
+    asked = []
+
+    @kept.each
+    def measured(name, seed, **settings):
+        """Some words."""
+        asked.append((name, seed, settings))
+        return {"right": np.float64(1 / 3), "hits": np.arange(2), "pair": (np.int64(1), None)}
+
+    found = {"right": 0.333333, "hits": [0, 1], "pair": [1, None]}
+    assert measured("web", 0) == measured("web", 0) == measured("web", 1, width=2) == found
+    assert asked == [("web", 0, {}), ("web", 1, {"width": 2})]
+    assert list(kept.read()) == ['["measured", "web", 0]', '["measured", "web", 1, {"width": 2}]']
+    assert measured.__doc__ == "Some words."
+
+
+def test_a_block_names_the_runs_that_it_asked_for(kept):
+    for key in "abc":
+        kept.add(key, 1)
+    kept.once("b", lambda: 2)
+    assert [line["key"] for line in kept.used()] == ["b"]
+    kept.once("c", lambda: 2)
+    assert [line["key"] for line in kept.used()] == ["c"]
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
