@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -186,4 +187,5 @@ async def lags(server: Server, found: list[float], over: asyncio.Event) -> None:
     while not over.is_set():
         text = (await asked(line, "GET", "/metrics")).decode()
         found.append(float(re.search(r"^crowdwise_inference_lag_seconds (\S+)$", text, re.MULTILINE).group(1)))  # type: ignore[union-attr]
-        await asyncio.sleep(1)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(over.wait(), 1)

@@ -34,7 +34,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-def seen(browser: Browser, expression: str, accept: Callable[[object], bool] = bool, seconds: float = 15.0) -> object:
+def seen(browser: Browser, expression: str, accept: Callable[[object], bool] = bool, seconds: float = 30.0) -> object:
     """Wait until the page shows something."""
     until = time.monotonic() + seconds
     while not accept(found := browser.run(expression)):
