@@ -5,6 +5,7 @@ python -m benchmarks run regression
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import crowdwise
 import crowdwise.errors
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.estimator.registry import METHODS as EVERY
@@ -23,6 +25,7 @@ BENCHMARK = Benchmark(
     "Which method estimates numbers best?",
     sections=("regression",),
     data=("affect", "wordsim", "movie_reviews"),
+    renders=("",),
     small={"METHODS": ["mean", "gaussian-crowd"], "SEEDS": 1},
     leaves_out=("uneven", "features"),
 )
@@ -41,6 +44,7 @@ CROWDS: dict[str, dict[str, Any]] = {
     "two dimensions": {"n_dimensions": 2},
 }
 SEEDS = 8
+RUNS = Records("regression")
 
 
 def measured(result: Any, truth: np.ndarray) -> tuple[float, float]:
@@ -53,12 +57,17 @@ def measured(result: Any, truth: np.ndarray) -> tuple[float, float]:
     )
 
 
+@RUNS.each
+def on_set(name: str, suffix: str, method: str) -> tuple[float, float]:
+    values = crowdwise.read(SHARED / name / f"annotations{suffix}.csv", Ratings)
+    truth = values.known(pl.read_csv(SHARED / name / f"truth{suffix}.csv"))
+    return measured(crowdwise.make(method).fit(values).result_, truth)
+
+
 def real() -> str:
     rows: dict[str, list[list[str]]] = {"Pearson": [], "RMSE": []}
     for name, suffix in SETS:
-        values = crowdwise.read(SHARED / name / f"annotations{suffix}.csv", Ratings)
-        truth = values.known(pl.read_csv(SHARED / name / f"truth{suffix}.csv"))
-        scores = [measured(crowdwise.make(method).fit(values).result_, truth) for method in METHODS]
+        scores = [on_set(name, suffix, method) for method in METHODS]
         label = (name + suffix.replace("_", ", ")) if suffix else "affect, valence" if name == "affect" else name
         rows["Pearson"].append([label, *(f"{score[0]:.3f}" for score in scores)])
         if name != "wordsim":  # gold has another scale
@@ -81,40 +90,46 @@ def real() -> str:
     return "\n".join(text)
 
 
+@RUNS.each
+def on_crowd(name: str, seed: int, method: str) -> float:
+    simulated = simulate_values(200, random_state=seed, **CROWDS[name])
+    return measured(crowdwise.make(method).fit(simulated.values).result_, simulated.truth)[1]
+
+
 def simulated_errors() -> str:
     errors: list[list[str]] = []
-    for name, settings in CROWDS.items():
-        scores: dict[str, list[float]] = {method: [] for method in METHODS}
-        for seed in range(SEEDS):
-            simulated = simulate_values(200, random_state=seed, **settings)
-            for method in METHODS:
-                scores[method].append(measured(crowdwise.make(method).fit(simulated.values).result_, simulated.truth)[1])
+    for name in CROWDS:
+        scores = {method: [on_crowd(name, seed, method) for seed in range(SEEDS)] for method in METHODS}
         errors.append([name, *(interval(scores[method], 1, 3) for method in METHODS)])
     head = f"\n**Simulated crowds.** 200 items of standard normal truth, five answers each, {SEEDS} seeds. "
     head += "Root mean squared error:\n"
     return "\n".join([head, table(["crowd", *METHODS], errors)])
 
 
+@RUNS.each
+def among_noisy(n_items: int, seed: int) -> dict[str, list[float]]:
+    """By method: the noise found for the best annotator, and the error; and the error where all noise is known."""
+    noise = np.array([0.2, 0.5, 1, 1.5, 2, 2, 3, 3, 4, 4])
+    rng = np.random.default_rng(seed)
+    truth, item = rng.normal(size=n_items), np.repeat(np.arange(n_items), 5)
+    annotator = np.argsort(rng.random((n_items, len(noise))), axis=1)[:, :5].ravel()
+    value = truth[item] + noise[annotator] * rng.normal(size=len(item))
+    ratings = Ratings.from_arrays(item, annotator, value, items=range(n_items), annotators=range(len(noise)))
+    precision = 1 / noise[annotator] ** 2
+    best = np.bincount(item, precision * value) / (1 + np.bincount(item, precision))
+    found = {"known": [float(np.sqrt(((best - truth) ** 2).mean()))]}
+    for method in METHODS:
+        model = crowdwise.make(method).fit(ratings)
+        found[method] = [float(model.annotators_frame()["noise"][0]), measured(model.result_, truth[:, None])[1]]
+    return found
+
+
 def uneven() -> str:
     """One precise annotator among nine noisy ones: the noise found for the best (true 0.2), and the error, as items grow."""
-    noise = np.array([0.2, 0.5, 1, 1.5, 2, 2, 3, 3, 4, 4])
     found: list[list[str]] = []
     for n_items in (300, 1500, 6000):
-        scores: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
-        known = []
-        for seed in range(4):
-            rng = np.random.default_rng(seed)
-            truth, item = rng.normal(size=n_items), np.repeat(np.arange(n_items), 5)
-            annotator = np.argsort(rng.random((n_items, len(noise))), axis=1)[:, :5].ravel()
-            value = truth[item] + noise[annotator] * rng.normal(size=len(item))
-            ratings = Ratings.from_arrays(item, annotator, value, items=range(n_items), annotators=range(len(noise)))
-            precision = 1 / noise[annotator] ** 2
-            best = np.bincount(item, precision * value) / (1 + np.bincount(item, precision))
-            known.append(float(np.sqrt(((best - truth) ** 2).mean())))
-            for method in METHODS:
-                model = crowdwise.make(method).fit(ratings)
-                _, error = measured(model.result_, truth[:, None])
-                scores[method].append((float(model.annotators_frame()["noise"][0]), error))
+        runs = [among_noisy(n_items, seed) for seed in range(4)]
+        scores, known = {method: [run[method] for run in runs] for method in METHODS}, [run["known"][0] for run in runs]
         for k, (what, digits) in enumerate((("noise of the best", 2), ("RMSE", 3))):
             cells = [interval([score[k] for score in scores[method]], 1, digits) for method in METHODS]
             found.append([f"{n_items:,} items", what, *cells, interval(known, 1, 3) if what == "RMSE" else "-"])
@@ -122,6 +137,7 @@ def uneven() -> str:
     return "\n".join([head, table(["items", "measure", *METHODS, "noise known"], found)])
 
 
+@cache
 def movie_features() -> tuple[np.ndarray, np.ndarray]:
     """100 directions of the bag of words, weighted by tf-idf, of the training and of the test reviews."""
     from sklearn.decomposition import TruncatedSVD
@@ -137,41 +153,43 @@ def movie_features() -> tuple[np.ndarray, np.ndarray]:
     return train, test
 
 
-def features() -> str:
+LAYER = {"epochs": 30, "dropout": 0.5, "decay": 1e-3}
+# Name -> method, settings, on whose values it is trained, and the published R2.
+PLANS: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "network on gold": ("crowd-layer-regression", {"layer": "b", **LAYER}, "gold", "0.453"),
+    "network on the mean": ("crowd-layer-regression", {"layer": "b", **LAYER}, "mean", "0.301"),
+    "network on gaussian-crowd-bayes": ("crowd-layer-regression", {"layer": "b", **LAYER}, "gaussian-crowd-bayes", ""),
+    "crowd-layer-regression, b": ("crowd-layer-regression", {"layer": "b", **LAYER}, "votes", "0.400"),
+    "crowd-layer-regression, s+b": ("crowd-layer-regression", {"layer": "s+b", **LAYER}, "votes", ""),
+    "gp-crowd-regression": ("gp-crowd-regression", {}, "votes", ""),
+}
+
+
+@RUNS.each
+def on_reviews(plan: str, seed: int) -> list[float]:
+    """R2 on test reviews, and the error of training labels."""
+    method, settings, source, _ = PLANS[plan]
     train, test = movie_features()
     folder = SHARED / "movie_reviews"
     values = crowdwise.read(folder / "annotations.csv", Ratings)
     truth = values.known(pl.read_csv(folder / "truth.csv"))
     wanted = pl.read_csv(folder / "test_truth.csv").sort("item")["label"].to_numpy()
-    mean = crowdwise.make("mean").fit(values).estimate_
-    bayes = crowdwise.make("gaussian-crowd-bayes").fit(values).estimate_
+    data = values
+    if source != "votes":
+        target = truth if source == "gold" else crowdwise.make(source).fit(values).estimate_
+        data = Ratings.from_arrays(values.items, ["all"] * values.n_items, target)
+    model = crowdwise.make(method, random_state=seed, **settings).fit(train, data)
+    off = ((model.predict(test).ravel() - wanted) ** 2).sum() / ((wanted - wanted.mean()) ** 2).sum()
+    return [float(1 - off), float(np.sqrt(((model.estimate_ - truth) ** 2).mean()))]
 
-    def alone(target: np.ndarray) -> Ratings:
-        return Ratings.from_arrays(values.items, ["all"] * values.n_items, target)
 
-    def r2(estimate: np.ndarray, goal: np.ndarray) -> float:
-        return float(1 - ((estimate.ravel() - goal) ** 2).sum() / ((goal - goal.mean()) ** 2).sum())
-
-    layer = {"epochs": 30, "dropout": 0.5, "decay": 1e-3}
-    plans: list[tuple[str, str, dict[str, Any], Ratings, str]] = [
-        ("network on gold", "crowd-layer-regression", {"layer": "b", **layer}, alone(truth), "0.453"),
-        ("network on the mean", "crowd-layer-regression", {"layer": "b", **layer}, alone(mean), "0.301"),
-        ("network on gaussian-crowd-bayes", "crowd-layer-regression", {"layer": "b", **layer}, alone(bayes), ""),
-    ]
-    plans += [
-        (f"crowd-layer-regression, {kind}", "crowd-layer-regression", {"layer": kind, **layer}, values, published)
-        for kind, published in (("b", "0.400"), ("s+b", ""))
-    ]
-    plans.append(("gp-crowd-regression", "gp-crowd-regression", {}, values, ""))
+def features() -> str:
     rows = []
-    for name, method, settings, data, published in plans:
+    for name, (method, _, source, published) in PLANS.items():
         seeds = range(3) if method == "crowd-layer-regression" else range(1)
-        tests, errors = [], []
-        for seed in seeds:
-            model = crowdwise.make(method, random_state=seed, **settings).fit(train, data)
-            tests.append(r2(model.predict(test), wanted))
-            errors.append(float(np.sqrt(((model.estimate_ - truth) ** 2).mean())))
-        rows.append([name, interval(tests, 1, 3), published or "-", interval(errors, 1, 4) if data is values else "-"])
+        tests, errors = zip(*(on_reviews(name, seed) for seed in seeds), strict=True)
+        shown = interval(list(errors), 1, 4) if source == "votes" else "-"
+        rows.append([name, interval(list(tests), 1, 3), published or "-", shown])
     return "\n".join(
         [
             "\n**Features: movie reviews.** 1,500 training reviews, 3,506 test reviews; 100 directions of the bag of words. "
@@ -184,5 +202,5 @@ def features() -> str:
 
 
 def main() -> None:
-    text = [provenance("python -m benchmarks run regression"), real(), simulated_errors(), uneven(), features()]
+    text = [provenance("python -m benchmarks run regression", RUNS), real(), simulated_errors(), uneven(), features()]
     put("regression", "\n".join(text))

@@ -7,6 +7,7 @@ python -m benchmarks run sequences why      what sets hmm-crowd and token-dawid-
 from __future__ import annotations
 
 import sys
+from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +18,7 @@ import crowdwise
 import crowdwise.errors
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.simulate.tokens import simulate_tags
 from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens, span_scores
@@ -25,9 +27,11 @@ BENCHMARK = Benchmark(
     "Which method finds names in tagged text best, and why is hmm-crowd behind?",
     sections=("sequences", "sequences why"),
     data=("ner_mturk",),
+    renders=("", "why"),
     small={"METHODS": [["token-majority", "token-majority", {}], ["hmm-crowd", "hmm-crowd", {}]]},
 )
 
+RUNS = Records("sequences")
 NAMES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-MISC", "I-MISC"]
 HEADER = ["method", "tags right", "precision", "recall", "F1", "over", "seconds"]
 METHODS: list[tuple[str, str, dict[str, Any]]] = [
@@ -67,6 +71,7 @@ def measured(tags: crowdwise.TokenVotes, truth: np.ndarray, method: str, setting
     return {"accuracy": float(np.mean(result.path == truth)), **scores, "over": over, "seconds": seconds}
 
 
+@cache
 def real() -> tuple[crowdwise.TokenVotes, np.ndarray]:
     folder = SHARED / "ner_mturk"
     tokens = pl.read_csv(folder / "tokens.csv")
@@ -104,19 +109,31 @@ def lengths(path: np.ndarray, tags: crowdwise.TokenVotes) -> list[str]:
     return [f"{int(found.sum()):,}", f"{(path == inside).sum() / max((path == begin).sum(), 1):.2f}", f"{100 * outside:.0f}"]
 
 
-def why() -> None:
-    """What sets hmm-crowd apart from Dawid-Skene of every token on the real names."""
+@RUNS.each
+def differences() -> dict[str, Any]:
+    """Where hmm-crowd and Dawid-Skene of every token differ, and who is right there; lengths of MISC; runs of errors."""
     tags, truth = real()
     paths = {name: crowdwise.make(name).fit(tags).result_.path for name in ("token-dawid-skene", "hmm-crowd", "bsc")}
     apart = paths["token-dawid-skene"] != paths["hmm-crowd"]
     to_misc = apart & (truth == 0) & np.isin(paths["hmm-crowd"], (NAMES.index("B-MISC"), NAMES.index("I-MISC")))
-    rows = [["truth", *lengths(truth, tags)], *([name, *lengths(path, tags)] for name, path in paths.items())]
-    real_runs = runs_of(tags, truth)
+    return {
+        "tokens": apart.sum(),
+        "right": {name: (path == truth)[apart].mean() for name, path in paths.items()},
+        "to misc": to_misc.sum(),
+        "lengths": {name: lengths(path, tags) for name, path in ({"truth": truth} | paths).items()},
+        "runs": runs_of(tags, truth),
+    }
+
+
+def why() -> None:
+    """What sets hmm-crowd apart from Dawid-Skene of every token on the real names."""
+    found = differences()
+    rows, real_runs = [[name, *cells] for name, cells in found["lengths"].items()], found["runs"]
     text = [
-        provenance("python -m benchmarks run sequences why"),
-        f"\nThe two differ on {int(apart.sum()):,} tokens: `token-dawid-skene` is right on "
-        f"{100 * (paths['token-dawid-skene'] == truth)[apart].mean():.0f}% of these and `hmm-crowd` on "
-        f"{100 * (paths['hmm-crowd'] == truth)[apart].mean():.0f}%; {int(to_misc.sum()):,} of them are no name, and "
+        provenance("python -m benchmarks run sequences why", RUNS),
+        f"\nThe two differ on {found['tokens']:,} tokens: `token-dawid-skene` is right on "
+        f"{100 * found['right']['token-dawid-skene']:.0f}% of these and `hmm-crowd` on "
+        f"{100 * found['right']['hmm-crowd']:.0f}%; {found['to misc']:,} of them are no name, and "
         "`hmm-crowd` calls them MISC:\n",
         table(["tags by", "tokens of MISC", "inside per beginning", "votes on them that say O, in percent"], rows),
         "\nThe model takes the answers of an annotator on successive tokens as independent given the tags. Here they are not; "
@@ -130,28 +147,48 @@ def why() -> None:
     put("sequences why", "\n".join(text))
 
 
+@cache
+def compiled() -> None:
+    crowdwise.make("bsc", max_iter=2).fit(real()[0])
+
+
+@RUNS.each
+def on_names(method: str, settings: dict[str, Any]) -> dict[str, float]:
+    compiled()
+    return measured(*real(), method, settings)
+
+
+@RUNS.each
+def on_simulated(stickiness: float, seed: int, method: str, settings: dict[str, Any]) -> dict[str, float]:
+    made, names = simulate_tags(200, 10, stickiness=stickiness, random_state=seed)
+    code = {name: k for k, name in enumerate(made.votes.classes.tolist())}
+    return measured(made, np.array([code[name] for name in names]), method, settings)
+
+
+@RUNS.each
+def size_of() -> list[int]:
+    """Sentences, tokens and annotators."""
+    tags, _ = real()
+    return [tags.n_sequences, tags.n_tokens, tags.votes.n_annotators]
+
+
 def compare() -> None:
-    tags, truth = real()
-    crowdwise.make("bsc", max_iter=2).fit(tags)  # compiles the loops
     rows: list[list[str]] = []
     for title, method, settings in METHODS + LOOKED_AT:
-        got = measured(tags, truth, method, settings)
+        got = on_names(method, settings)
         shares = [f"{100 * got[name]:.1f}" for name in ("accuracy", "precision", "recall", "f1", "over")]
         rows.append([title, *shares, f"{got['seconds']:.1f}"])
     simulated = []
     for title, method, settings in METHODS:
         cells = []
         for stickiness in (0.0, 0.8):
-            values = []
-            for seed in range(5):
-                made, names = simulate_tags(200, 10, stickiness=stickiness, random_state=seed)
-                code = {name: k for k, name in enumerate(made.votes.classes.tolist())}
-                values.append(measured(made, np.array([code[name] for name in names]), method, settings))
+            values = [on_simulated(stickiness, seed, method, settings) for seed in range(5)]
             cells += [interval([value[name] for value in values], 100, 1) for name in ("f1", "over")]
         simulated.append([title, *cells])
-    size = f"{tags.n_sequences:,} sentences, {tags.n_tokens:,} tokens, {tags.votes.n_annotators} annotators"
+    sentences, tokens, annotators = size_of()
+    size = f"{sentences:,} sentences, {tokens:,} tokens, {annotators} annotators"
     text = [
-        provenance("python -m benchmarks run sequences"),
+        provenance("python -m benchmarks run sequences", RUNS),
         f"\nNames in CoNLL-2003 news tagged on Mechanical Turk (Rodrigues et al., 2014): {size}. The papers use all 5,985 "
         "sentences, so their figures are not comparable with these. In percent; precision, recall and F1 are strict (same "
         "tokens, same type). *Over* is mean confidence of spans minus the share that is right.\n",

@@ -1,6 +1,6 @@
 """Simulated audits on every labelled set: does the certificate hold, and how many checks does it take?
 
-    python -m benchmarks run audit [SET ...] [--dry-run]
+    python -m benchmarks run audit [SET ...]
 
 Every set is fitted once by the default method; the items with a known class are the population. 200 audits with seeds 0 to 199
 draw up to 300 items each, with a look after every 20; beside them, audits that draw all items alike. A certificate fails if at
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from benchmarks.accuracy.real_data import SETS
 from benchmarks.crowd_sets import labelled
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 from crowdwise.cli.fitting import DEFAULT_METHOD
 from crowdwise.trust.audit.bets import start_bets
 from crowdwise.trust.audit.certificate import allowed_wrong, levels_of_sets, passed_sets, start_sets
@@ -36,10 +36,12 @@ BENCHMARK = Benchmark(
     "Do certificates of audits hold, and how many checks do they take?",
     sections=("audits",),
     data=("labelled",),
-    quick="dog --dry-run",
+    renders=("",),
+    quick="dog",
     small={"AUDITS": 2, "INTERVALS": 2, "ESTIMATES": 2, "ESTIMATED_AFTER": (20,), "CHECKS": 40, "INTERVAL_CHECKS": 20},
 )
 
+RUNS = Records("audit")
 ERROR, ALPHA = 0.05, 0.05
 AUDITS, CHECKS, STEP = 200, 300, 20
 # Intervals are inverted tests, which take longer.
@@ -49,6 +51,7 @@ POWER = 0.8
 ESTIMATES, ESTIMATED_AFTER = 50, (60, 100, 200)
 
 
+@RUNS.each
 def measured(name: str) -> dict[str, Any]:
     """Everything about one set."""
     votes, truth = labelled(name)
@@ -223,20 +226,21 @@ def page(runs: dict[str, Any]) -> str:
         "not depend on them."
     )
     rows = [row(name, run) for name, run in runs.items()]
-    return provenance("python -m benchmarks run audit") + words + table(header, rows) + end + estimates(runs)
+    return provenance("python -m benchmarks run audit", RUNS) + words + table(header, rows) + end + estimates(runs)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", nargs="*", default=SETS)
-    parser.add_argument("--dry-run", action="store_true", help="print, do not write the page")
     given = parser.parse_args()
-    runs = {}
-    for name in given.sets or SETS:
-        started = perf_counter()
-        runs[name] = measured(name)
-        print(" | ".join(row(name, runs[name])), f"{perf_counter() - started:.0f} s", flush=True)
-    if given.dry_run:
+    runs = {name: arrays(measured(name)) for name in given.sets or SETS}
+    if list(runs) != SETS:  # a part of a table is no table
         print(page(runs))
     else:
         put("audits", page(runs))
+
+
+def arrays(run: dict[str, Any]) -> dict[str, Any]:
+    """What a record has as lists."""
+    ways = {way: {key: np.array(values) for key, values in run[way].items()} for way in ("drawn", "alike")}
+    return run | ways | {"estimates": {int(n): np.array(rows) for n, rows in run["estimates"].items()}}

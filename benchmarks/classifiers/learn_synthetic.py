@@ -19,7 +19,7 @@ BENCHMARK = Benchmark(
     sections=("learn synthetic",),
     packages=("torch",),
     renders=("",),
-    small={"SEEDS": 1},
+    small={"SEEDS": 1, "ENTRIES": {"two-stage": {}, "ccem": {}}},
 )
 
 RUNS = Records("learn_synthetic")

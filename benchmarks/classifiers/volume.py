@@ -26,6 +26,7 @@ BENCHMARK = Benchmark(
     data=("ner_mturk",),
     packages=("torch",),
     renders=("",),
+    small={"PLANS": {"ccem": ("ccem", {})}},
 )
 
 RUNS = Records("volume")
