@@ -62,11 +62,12 @@ def assert_as_prototype(prototype: Any, votes: Annotations) -> None:
 
 @pytest.fixture
 def as_prototype(prototype: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The prototype knows no lowest skill."""
+    """The prototype knows no lowest skill and no confusion matrices."""
     monkeypatch.setattr(Agreement, "lowest", -1.0)
     monkeypatch.setattr(Agreement, "too_few", False)
     # Compiled loops start the second fit of skill where the first ended.
     monkeypatch.setattr(numerics, "COMPILED_FROM", 10**9)
+    monkeypatch.setattr(readings, "explained_by_classes", lambda *_: False)
     return prototype
 
 
