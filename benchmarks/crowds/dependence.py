@@ -1,10 +1,10 @@
-"""Annotators who share errors: how often the check speaks without reason, what it finds, and what it costs.
+"""Annotators who share errors: how often the check speaks without reason, and what it finds.
 
     python -m benchmarks run dependence [--method NAME] [--seeds 10]
 
-Four tables: false alarms on crowds of independent annotators; simulated crowds with known groups; the shared sets; seconds
-beside a fit. No fit sees a true label. The crowds are those of `dependent_crowds.py`, drawn with seeds that nothing was
-settled on.
+Three tables: false alarms on crowds of independent annotators; simulated crowds with known groups; the shared sets. No fit sees
+a true label. The crowds are those of `dependent_crowds.py`, drawn with seeds that nothing was settled on. What the check costs:
+`check_cost`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import crowdwise.errors
 import crowdwise.io
 from benchmarks.accuracy.real_data import SETS
 from benchmarks.crowd_sets import labelled
-from benchmarks.crowds.dependent_crowds import DEPENDENT, INDEPENDENT, topics
+from benchmarks.crowds.dependent_crowds import DEPENDENT, INDEPENDENT, MATRICES, topics
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
 from benchmarks.records import Records
@@ -41,7 +41,7 @@ BENCHMARK = Benchmark(
     renders=("",),
     quick="--seeds 1 --method majority",
     small={"ALARMS": 1},
-    leaves_out=("seconds", "detection"),
+    leaves_out=("detection",),
 )
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def main() -> None:
     given = arguments.parse_args()
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
     parts = [provenance(f"python -m benchmarks run dependence --method {given.method} --seeds {given.seeds}", RUNS)]
-    for part in (false_alarms(), detection(given.method, given.seeds), real_sets(given.method), seconds()):
+    for part in (false_alarms(), detection(given.method, given.seeds), real_sets(given.method)):
         print(part, flush=True)
         parts.append(part)
     put("dependence", "\n".join(parts))
@@ -77,14 +77,14 @@ def loaded(method: str) -> None:
 @RUNS.each
 def alarms(kind: str) -> int:
     """Crowds of a kind on which the check speaks."""
-    drawn = (INDEPENDENT | {"topics": topics})[kind]
+    drawn = (INDEPENDENT | MATRICES | {"topics": topics})[kind]
     return sum(bool(find(drawn(FIRST_SEED + s))) for s in range(ALARMS))
 
 
 def false_alarms() -> str:
     from scipy.stats import beta
 
-    fired = {name: alarms(name) for name in INDEPENDENT}
+    fired = {name: alarms(name) for name in INDEPENDENT | MATRICES}
     total, wrong = ALARMS * len(fired), sum(fired.values())
     high = float(beta.ppf(0.975, wrong + 1, total - wrong))
     low = float(beta.ppf(0.025, wrong, total - wrong + 1)) if wrong else 0.0
@@ -204,38 +204,6 @@ def real_sets(method: str) -> str:
             )
     header = ["set", "votes", "sizes of groups", "other readings", "check, s", f"{method}, s"]
     return f"\n**Shared sets**, as they are; processor seconds.\n\n{table(header, rows)}\n\n{' '.join(speaking)}\n"
-
-
-SIZES: dict[str, dict[str, int]] = {
-    "25,000 votes, 5 per item, A = 100": {"n_items": 5000, "n_annotators": 100, "votes_per_item": 5},
-    "25,000 votes, dense, A = 60": {"n_items": 417, "n_annotators": 60, "votes_per_item": 60},
-    "25,000 votes, 10 per item, A = 1,000": {"n_items": 2500, "n_annotators": 1000, "votes_per_item": 10},
-    "1M votes, 5 per item, A = 10,000": {"n_items": 200_000, "n_annotators": 10_000, "votes_per_item": 5},
-    "1M votes, 20 per item, A = 2,000": {"n_items": 50_000, "n_annotators": 2000, "votes_per_item": 20},
-    "1M votes, dense, A = 1,000": {"n_items": 1000, "n_annotators": 1000, "votes_per_item": 1000},
-}
-
-
-@RUNS.each
-def check_of(size: str) -> list[Any]:
-    """Pairs of answers, seconds of the check and of a fit, and whether it speaks."""
-    loaded("dawid-skene")
-    votes = simulate(**SIZES[size], random_state=0).votes
-    fit_seconds = timed(lambda: crowdwise.make("dawid-skene").fit(votes))[1]
-    found, check_seconds = timed(lambda: find(votes))
-    return [(votes.votes_per_item * (votes.votes_per_item - 1)).sum() // 2, check_seconds, fit_seconds, bool(found)]
-
-
-def seconds() -> str:
-    rows = []
-    for size in SIZES:
-        pairs, check, fit, spoke = check_of(size)
-        rows.append([size, f"{pairs:,}", f"{check:.3f}", f"{fit:.3f}", "yes" if spoke else "no"])
-    header = ["independent crowd", "pairs of answers", "check, s", "dawid-skene, s", "alarm"]
-    return (
-        "\n**Processor seconds**. Beyond four million pairs of answers items are sampled, beyond 200,000 pairs of annotators "
-        f"those with most answers are compared.\n\n{table(header, rows)}\n"
-    )
 
 
 def timed(run: Callable[[], T]) -> tuple[T, float]:

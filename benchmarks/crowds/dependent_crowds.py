@@ -126,6 +126,41 @@ INDEPENDENT: dict[str, Callable[[int], Annotations]] = {
     ),
 }
 
+# Kinds that differ in what an annotator is, with few votes and many.
+_FULL: dict[str, dict[str, object]] = {
+    "one-coin": {"annotators": "one-coin"},
+    "confusion matrices": {"annotators": "dirichlet"},
+    "confusion matrices, skewed classes": {"annotators": "dirichlet", "class_prior": [0.8, 0.15, 0.05]},
+    "adversaries": {
+        "annotators": {"dirichlet": 0.7, "uniform-spammer": 0.15, "cyclic-adversary": 0.15},
+        "class_prior": [0.5, 0.3, 0.2],
+    },
+}
+# Beside those of `INDEPENDENT`: confusion matrices that no one number per annotator describes.
+MATRICES: dict[str, Callable[[int], Annotations]] = {
+    **{
+        f"{kind}, {8 * n_items:,} votes": _drawn(n_items=n_items, n_annotators=20, n_classes=3, votes_per_item=8, **settings)
+        for kind, settings in _FULL.items()
+        for n_items in (100, 500, 2000)
+    },
+    "adversaries, K = 2": _drawn(
+        n_items=1000,
+        n_annotators=20,
+        n_classes=2,
+        votes_per_item=8,
+        annotators={"two-coin": 0.7, "uniform-spammer": 0.15, "cyclic-adversary": 0.15},
+    ),
+    "15 who label everything, K = 15, skewed": _drawn(
+        n_items=1000,
+        n_annotators=15,
+        n_classes=15,
+        votes_per_item=15,
+        annotators="dirichlet",
+        class_prior=[2.0 ** -min(k + 1, 14) for k in range(15)],
+        options={"dirichlet": {"diagonal": 30.0}},
+    ),
+}
+
 
 def topics(seed: int, n_items: int = 500, n_annotators: int = 20) -> Annotations:
     """Annotators good at one of three hidden topics: independent given class and topic, the known source of false alarms."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -33,6 +34,15 @@ def test_pairs_are_counted_as_by_a_loop(monkeypatch: pytest.MonkeyPatch, dense: 
             total[1] += y == z
     assert list(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)) == sorted(met)
     np.testing.assert_array_equal(np.column_stack([pairs.n_items, pairs.sums[:, 0]]), [met[pair] for pair in sorted(met)])
+
+
+@pytest.mark.parametrize("dense", [0, 2**21])
+def test_compiled_loops_count_the_same_pairs(monkeypatch: pytest.MonkeyPatch, dense: int) -> None:
+    monkeypatch.setattr(meetings, "_DENSE", dense)
+    answers = answers_of(simulate(80, 12, 3, (1, 6), random_state=3).votes)
+    plain, compiled = agreements(answers), agreements(replace(answers, compiled=True))
+    for ours, theirs in zip(vars(compiled).values(), vars(plain).values(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("dense", [0, 2**21])

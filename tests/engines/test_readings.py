@@ -12,8 +12,9 @@ import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.meetings import MOST_MEETINGS, answers_of
 from crowdwise.data.simulate import simulate
-from crowdwise.engines import independence, readings
+from crowdwise.engines import compared, independence, readings
 from crowdwise.engines.independence import Agreement, agreement_of
+from crowdwise.kernels import numerics
 from crowdwise.trust.crowd import fusion
 
 SETS = [
@@ -61,8 +62,12 @@ def assert_as_prototype(prototype: Any, votes: Annotations) -> None:
 
 @pytest.fixture
 def as_prototype(prototype: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The prototype knows no lowest skill."""
+    """The prototype knows no lowest skill and no confusion matrices."""
     monkeypatch.setattr(Agreement, "lowest", -1.0)
+    monkeypatch.setattr(Agreement, "too_few", False)
+    # Compiled loops start the second fit of skill where the first ended.
+    monkeypatch.setattr(numerics, "COMPILED_FROM", 10**9)
+    monkeypatch.setattr(readings, "explained_by_classes", lambda *_: False)
     return prototype
 
 
@@ -232,17 +237,31 @@ def test_pairs_of_the_busiest_are_those_that_a_count_of_all_pairs_leaves(most: i
 def test_a_large_crowd_is_not_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     votes = simulate(2000, 2000, 3, 3, random_state=1).votes
     counted: list[int] = []
-    count = independence.agreements
+    count = compared.agreements
 
     def watched(answers: Any) -> Any:
         met = count(answers)
         counted.append(len(met.first))
         return met
 
-    monkeypatch.setattr(independence, "agreements", watched)
+    monkeypatch.setattr(compared, "agreements", watched)
     agreement_of(answers_of(votes), 100)
     # There are about 6,000 pairs that met.
     assert 100 < sum(counted) < 1000
+
+
+def test_meetings_are_enough_for_the_least_excess_of_one_pair() -> None:
+    """Of seven, 42 ordered pairs at the level 0.01: z_0 = sqrt(2 log 4200) = 4.085, and 9 (z_0 + 3)^2 / 0.04 meetings each."""
+    assert compared.enough_meetings(7, 0.01, 0.2) == pytest.approx(21 * 9 * 7.085**2 / 0.04, rel=1e-3)
+
+
+def test_those_who_met_too_rarely_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two even classes, four who always agree stand (1 - 1 / 2) sqrt(4) / (1 / 2) = 2 deviations above chance, not more."""
+    votes = simulate(150, 400, 2, 8, "one-coin", random_state=0).votes
+    pairs = agreement_of(answers_of(votes))
+    assert pairs.n.max() <= 3
+    monkeypatch.setattr(independence, "_rank_one", None)
+    assert not independence.find(votes)
 
 
 @pytest.mark.parametrize("x", [-9.0, -1.0, 0.0, 3.0, 29.9, 30.0, 100.0, 1e4])

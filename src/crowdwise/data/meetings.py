@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.kernels.types import Flags, Floats, Integers
+from crowdwise.kernels.types import Array, Flags, Floats, Integers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -117,7 +117,7 @@ class SingleAnswers:
     item: Integers
     annotator: Integers
     #: The label of every answer, [C]; or shares of labels, [C, L], where votes were repeated.
-    given: Integers | Floats
+    given: Array
     n_annotators: int
     n_classes: int
     #: Summed weight of the votes behind every answer, [C].
@@ -286,14 +286,14 @@ def _compiled_agreements(answers: SingleAnswers, size: Integers, met: int, dense
     from crowdwise.kernels.numerics import of_type
 
     n = answers.n_annotators
-    pointers = (np.concatenate([[0], np.cumsum(size)]), answers.annotator)
-    given = (*(of_type(np.int64, array) for array in pointers), of_type(np.int16, answers.given), n)
+    item_ptr, who = of_type(np.int64, np.concatenate([[0], np.cumsum(size)])), of_type(np.int64, answers.annotator)
+    label = of_type(np.int16, answers.given)
     if not dense:
         key = np.empty(met, np.int64)
-        meeting_keys(*given, key)
+        meeting_keys(item_ptr, who, label, n, key)
         return _counted(key, n)
     table = np.zeros(n * n, np.int64)
-    count_meetings(*given, table)
+    count_meetings(item_ptr, who, label, n, table)
     pair = np.flatnonzero(table)
     both = table[pair]
     return Pairs(pair // n, pair % n, (both >> 32).astype(float), (both & 0xFFFFFFFF).astype(float)[:, None])

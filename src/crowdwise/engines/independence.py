@@ -21,15 +21,15 @@ u_a : [A]            skill, as far as agreement shows it
 
 Notes
 -----
-Cost: O(sum of L_n^2) for L_n answers on an item, on items drawn with a fixed seed beyond four million pairs of answers;
-then O(P) per round, at most 60 rounds, for P pairs that met, at most 200,000, of the annotators with most answers. Memory in
-pairs that met. The same votes give the same finding.
+Cost: O(sum of L_n^2) for L_n answers on an item, on items drawn with a fixed seed beyond four million pairs of answers or
+beyond as many as show anything new (`crowdwise.engines.compared`); then O(P) per round, at most 60 rounds, for P pairs that
+met, of the annotators with most answers: at most 20,000, or one for 25 votes up to 200,000. No round where nobody met often
+enough to stand out. Memory in pairs that met. The same votes give the same finding.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -37,7 +37,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.meetings import MOST_MEETINGS, Pairs, SingleAnswers, agreements, sampled
+from crowdwise.data.meetings import MOST_MEETINGS, SingleAnswers, agreements, sampled
+from crowdwise.engines.compared import enough_meetings, of_the_busiest
 from crowdwise.engines.linkage import EDGE
 from crowdwise.kernels.numerics import of_type, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
@@ -45,11 +46,23 @@ from crowdwise.kernels.types import Flags, Floats, Integers
 if TYPE_CHECKING:
     from crowdwise.engines.readings import Reading, SharedErrors
 
-__all__ = ["EXCESS", "LEVEL", "MOST_PAIRS", "Agreement", "Background", "Dependence", "agreement_of", "enough_meetings", "find"]
+__all__ = [
+    "EXCESS",
+    "LEVEL",
+    "MOST_PAIRS",
+    "Agreement",
+    "Background",
+    "Dependence",
+    "agreement_of",
+    "find",
+]
 __all__ += ["weighted_quantile"]
 
 
 MOST_PAIRS = 200_000
+# So many pairs are always compared: those of 200 annotators. Beyond, one for so many votes, so that the rounds over pairs cost
+# no more than those of a fit over votes.
+_FEW_PAIRS, _VOTES_PER_PAIR = 20_000, 25
 # The chance that any group of independent annotators is reported.
 LEVEL = 0.01
 # The least excess of agreement that counts, as a share of what is possible.
@@ -112,9 +125,12 @@ class Agreement:
 
         The start is a crowd in which everybody's skill explains this `level` of agreement. Nobody's is below `lowest`.
         """
-        start = np.full(self.n_annotators, np.sqrt(max(level, 0.02)))
+        start, before = np.full(self.n_annotators, np.sqrt(max(level, 0.02))), None
         for _ in range(2):
-            skill, misfit = _rank_one(self, unit_variance, ~inside, start, lowest)
+            skill, misfit = _rank_one(self, unit_variance, ~inside, start, lowest, before)
+            if self.compiled:
+                # Few votes keep to the oracle, whose second fit starts like the first.
+                start, before = skill, misfit
             explained = skill[self.first] * skill[self.second]
             unit_variance = self.unit_variance(explained)
         return Background(skill, misfit, explained, unit_variance, unit_variance / self.n + misfit)
@@ -126,10 +142,27 @@ class Agreement:
         nobody = np.zeros(len(self.first), bool)
         return self.explained_by_skill(self.unit_variance(max(level, 0.0)), nobody, level)
 
+    def ratio(self, explained: Floats | float, variance: Floats) -> Floats:
+        """What is left unexplained of every pair's agreement, over its standard deviation, [P]."""
+        return np.asarray((self.beyond - explained) / np.sqrt(variance))
+
+    def products(self, table: Floats) -> Floats:
+        """Scalar products of the rows that two annotators have in a table [A, ...], of every pair, [P]."""
+        return _products(self.first, self.second, table, self.compiled)
+
+    @cached_property
+    def too_few(self) -> bool:
+        """Whether the pairs met so rarely that none of them could stand out, even beyond label shares alone."""
+        return not (self.ratio(0.0, self.unit_variance(0.0) / self.n) > EDGE).any()
+
     def independent(self) -> bool:
         """Whether skill explains the agreement of every pair, and nobody's skill has to be worse than never right for it."""
+        if self.too_few:
+            return True
         background = self.ordinary
-        return not (background.ratio(self) > EDGE).any() and bool(background.skill.min() >= self.lowest)
+        return not (self.ratio(background.explained, background.variance) > EDGE).any() and bool(
+            background.skill.min() >= self.lowest
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +176,6 @@ class Background:
     explained: Floats
     unit_variance: Floats
     variance: Floats
-
-    def ratio(self, pairs: Agreement) -> Floats:
-        """What skill leaves unexplained of every pair's agreement, over its standard deviation, [P]."""
-        return np.asarray((pairs.beyond - self.explained) / np.sqrt(self.variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +208,9 @@ def agreement_of(answers: SingleAnswers, most_pairs: int | None = None) -> Agree
     shares_l = count_al.sum(axis=0) / max(len(answers.item), 1)
     own_al = count_al + 2 * shares_l
     own_al /= np.maximum(own_al.sum(axis=1, keepdims=True), 1e-300)
-    met = agreements(answers) if most_pairs is None else _of_the_busiest(answers, most_pairs)
+    met = agreements(answers) if most_pairs is None else of_the_busiest(answers, most_pairs)
     first, second, n, agree = met.first, met.second, met.n_items, met.sums[:, 0]
-    chance = _chances(first, second, own_al, answers.compiled)
+    chance = _products(first, second, own_al, answers.compiled)
     scale = max(float(1 - (shares_l**2).sum()), 1e-12)
     return Agreement(first, second, n, agree, (agree / n - chance) / scale, chance, own_al, shares_l, answers.compiled)
 
@@ -231,10 +260,10 @@ def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int,
     if votes.soft or votes.anonymous:
         # Shares of errors are counted by single labels of known annotators.
         return Dependence()
-    answers = sampled(votes, min(most_meetings, enough_meetings(votes.n_annotators, level)))
+    answers = sampled(votes, min(most_meetings, enough_meetings(votes.n_annotators, level, EXCESS)))
     if len(np.unique(votes.label)) < 2:
         return Dependence()
-    pairs = agreement_of(answers, most_pairs)
+    pairs = agreement_of(answers, min(most_pairs, max(_FEW_PAIRS, votes.n_votes // _VOTES_PER_PAIR)))
     if len(pairs.first) == 0 or (pairs.independent() and not thorough):
         return Dependence()
     from crowdwise.engines.readings import readings_of
@@ -242,43 +271,32 @@ def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int,
     return Dependence(tuple(readings_of(votes, answers, pairs, level, thorough)))
 
 
-def enough_meetings(n_annotators: int, level: float) -> int:
-    """Meetings after which more of them would show nothing new, of all pairs together.
-
-    The hardest to see is a pair alone whose excess is the least that counts, e = 0.2 of what is possible. On n meetings of
-    annotators who agree with probability E it stands z = e sqrt(n (1 - E) / E) above its expectation. It is reported from z_0
-    on, P(Z > z_0) <= exp(-z_0^2 / 2) = level / (A (A - 1)), and chance takes three off less than once in seven hundred times.
-    With E = 0.9 that takes n = 9 (z_0 + 3)^2 / e^2 meetings of every pair.
-    """
-    ordered = max(n_annotators * (n_annotators - 1), 2)
-    standing = math.sqrt(2 * math.log(ordered / level)) + 3
-    return int(ordered / 2 * 9 * standing**2 / EXCESS**2)
-
-
-def _chances(first: Integers, second: Integers, own_al: Floats, compiled: bool) -> Floats:
-    """What label shares alone let pairs agree on, [P]."""
-    chance = np.empty(len(first))
-    if compiled:
-        from crowdwise.kernels.meeting_loops import chances
-
-        chances(of_type(np.int64, first), of_type(np.int64, second), of_type(np.float64, own_al), chance)
-        return chance
-    step = max(_BLOCK // max(own_al.shape[1], 1), 1)
-    for start in range(0, len(first), step):
-        part = slice(start, start + step)
-        chance[part] = np.einsum("pl,pl->p", own_al[first[part]], own_al[second[part]])
-    return chance
-
-
 def weighted_quantile(values: Floats, weight: Floats, quantile: float) -> float:
     """The value below which this share of the weight lies."""
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     total = np.cumsum(weight[order])
     return float(values[order][np.searchsorted(total, quantile * total[-1])])
 
 
-def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Floats, lowest: float) -> tuple[Floats, float]:
-    """u_a and tau^2 of the kept pairs, by damped steps."""
+def _products(first: Integers, second: Integers, table: Floats, compiled: bool) -> Floats:
+    """Scalar products of the rows of every pair, [P]."""
+    result = np.empty(len(first))
+    if compiled:
+        from crowdwise.kernels.meeting_loops import products
+
+        products(of_type(np.int64, first), of_type(np.int64, second), of_type(np.float64, table), result)
+        return result
+    step = max(_BLOCK // max(table.shape[1], 1), 1)
+    for start in range(0, len(first), step):
+        part = slice(start, start + step)
+        result[part] = np.einsum("pl,pl->p", table[first[part]], table[second[part]])
+    return result
+
+
+def _rank_one(
+    pairs: Agreement, unit_variance: Floats, kept: Flags, start: Floats, lowest: float, before: float | None
+) -> tuple[Floats, float]:
+    """u_a and tau^2 of the kept pairs, by damped steps: fewer of them from the misfit `before`, if there is one."""
     a, b, n, s, unit = (x[kept] for x in (pairs.first, pairs.second, pairs.n, pairs.beyond, unit_variance))
     size, sampling = pairs.n_annotators, unit / n
     u, misfit, mean_unit = start.copy(), 0.0, unit.mean()
@@ -286,9 +304,11 @@ def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Float
     if pairs.compiled:
         from crowdwise.kernels.meeting_loops import rank_one
 
-        ends, values = (of_type(np.int64, end) for end in (a, b)), (of_type(np.float64, array) for array in (s, sampling))
-        misfit = rank_one(*ends, *values, _PSEUDO / float(mean_unit), lowest, _FAR, _ROUNDS, _STEP, u)
-        return u, misfit
+        ends = of_type(np.int64, a), of_type(np.int64, b)
+        values = of_type(np.float64, s), of_type(np.float64, sampling)
+        least = 10 if before is None else 2
+        prior = _PSEUDO / float(mean_unit)
+        return u, rank_one(*ends, *values, prior, lowest, _FAR, _ROUNDS, least, _STEP, before or 0.0, u)
     for done in range(_ROUNDS):
         variance = sampling + misfit
         z = excess / np.sqrt(variance)
@@ -310,34 +330,3 @@ def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Float
         if step < _STEP and done > 10:
             break
     return u, misfit
-
-
-def _among(answers: SingleAnswers, who: Integers) -> Pairs:
-    """Pairs that met of these annotators, whose codes are sorted; counted by their places, which small tables hold."""
-    place = np.full(answers.n_annotators, -1)
-    place[who] = np.arange(len(who))
-    theirs = answers.at(place[answers.annotator] >= 0)
-    met = agreements(replace(theirs, annotator=place[theirs.annotator], n_annotators=len(who)))
-    return Pairs(who[met.first], who[met.second], met.n_items, met.sums)
-
-
-def _of_the_busiest(answers: SingleAnswers, most: int) -> Pairs:
-    """Pairs that met of the annotators with most answers, of as many of them as `most` pairs allow."""
-    count = np.bincount(answers.annotator, minlength=answers.n_annotators)
-    order = np.argsort(-count, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    meetings, share = np.bincount(answers.item), np.cumsum(count[order]) / max(len(answers.item), 1)
-    expected = float((meetings * (meetings - 1)).sum()) / 2
-    # So few annotators have no more pairs than that.
-    few = int((2 * most) ** 0.5) + 2
-    while True:
-        # Of a share of the answers that is drawn at random its square of the meetings remains; most meetings are first ones.
-        enough = int(np.searchsorted(share, min(1.5 * most / max(expected, 1.0), 1.0) ** 0.5)) + 1
-        tried = len(order) if expected <= most else max(enough, few)
-        met = agreements(answers) if tried >= len(order) else _among(answers, np.sort(order[:tried]))
-        later = np.maximum(rank[met.first], rank[met.second])
-        if tried >= len(order) or len(later) > most:
-            kept = later < np.searchsorted(np.cumsum(np.bincount(later)), most, side="right")
-            return met if len(later) <= most else Pairs(met.first[kept], met.second[kept], met.n_items[kept], met.sums[kept])
-        expected /= 2

@@ -30,7 +30,7 @@ _LARGEST = 1200
 def linked(pairs: Agreement, background: Background, least: float) -> list[Integers]:
     """Clusters of two or more annotators, merged while their closeness is at least `least`; members sorted."""
     excess = pairs.beyond - background.explained
-    who = _taking_part(pairs, background.ratio(pairs))
+    who = _taking_part(pairs, pairs.ratio(background.explained, background.variance))
     if len(who) == 0:
         return []
     position = np.full(pairs.n_annotators, -1)

@@ -8,6 +8,9 @@
    and again.
 4. Skill is fitted again without the pairs inside groups, and 2 to 3 repeated, at most four times in all.
 
+5. Nothing is found where independent annotators with confusion matrices of their own explain all that is left
+   (`crowdwise.engines.latent_classes`).
+
 Readings. Votes give a tree without a root: "three judges share errors" and "three are right, the other four share errors"
 look the same. So the search starts from ordinary crowds (median and lower quartile of agreement) and from "those outside are
 the group"; where a group works against the others, also from "they are right, the others are the group". Preferred is a
@@ -36,6 +39,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Vocabularies
 from crowdwise.data.meetings import SingleAnswers, label_counts
 from crowdwise.engines.independence import EXCESS
+from crowdwise.engines.latent_classes import explained_by_classes
 from crowdwise.engines.linkage import linked
 from crowdwise.engines.shared_errors import Trial, confirmed_excess
 from crowdwise.kernels.types import Flags, Floats, Integers
@@ -145,6 +149,8 @@ def _standing(search: _Search) -> list[Reading]:
         else:
             without.append(reading)
     best = max(ranked, key=lambda entry: entry[0])[1]
+    if explained_by_classes(search.answers, search.pairs, best.code):
+        return []
     kept = [best]
     for (stands, carried), reading in ranked:
         # The preferred groups and more, around a background that few carry, are no other root.

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["chances", "count_meetings", "meeting_keys", "rank_one"]
+__all__ = ["count_meetings", "meeting_keys", "products", "rank_one"]
 
 # Sums over pairs may be taken in any order, which is what lets them run in vector registers.
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
@@ -40,13 +40,13 @@ def meeting_keys(item_ptr: Integers, annotator: Integers, label: Integers, size:
 
 
 @compiled
-def chances(first: Integers, second: Integers, own_al: Floats, chance: Floats) -> None:
-    """Write the products of the label shares of every pair, sum_l p_al p_bl."""
+def products(first: Integers, second: Integers, table: Floats, result: Floats) -> None:
+    """Write the scalar product of the rows of every pair."""
     for p in range(len(first)):
         total = 0.0
-        for label in range(own_al.shape[1]):
-            total += own_al[first[p], label] * own_al[second[p], label]
-        chance[p] = total
+        for c in range(table.shape[1]):
+            total += table[first[p], c] * table[second[p], c]
+        result[p] = total
 
 
 @compiled
@@ -59,14 +59,16 @@ def rank_one(
     lowest: float,
     far: float,
     rounds: int,
+    least_rounds: int,
     least_step: float,
+    misfit: float,
     u: Floats,
 ) -> float:
     """The rounds of `crowdwise.engines.independence` over pairs sorted by `first`: overwrite u_a, return the misfit.
 
     `pseudo` are the pseudo-meetings with an average annotator over the mean variance of one meeting.
     """
-    n_pairs, size, misfit = len(first), len(u), 0.0
+    n_pairs, size = len(first), len(u)
     excess, up, down, degree = np.empty(n_pairs), np.empty(size), np.empty(size), np.empty(size)
     for p in range(n_pairs):
         excess[p] = value[p] - u[first[p]] * u[second[p]]
@@ -104,6 +106,6 @@ def rank_one(
                 below = True
         if below:
             misfit = 0.5 * misfit + 0.5 * max(top / bottom, 0.0)
-        if step < least_step and done > 10:
+        if step < least_step and done > least_rounds:
             break
     return misfit
