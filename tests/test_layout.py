@@ -7,7 +7,9 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "crowdwise"
 # Folders of tests that are no room: the contract of all methods, damaged files, and what stands beside the package.
-OTHER_FOLDERS = {"contract": SOURCE, "fuzz": SOURCE, "live": SOURCE} | {name: TESTS.parent / name for name in ("tools", "benchmarks", "docs")}
+OTHER_FOLDERS = {"contract": SOURCE, "fuzz": SOURCE, "live": SOURCE} | {
+    name: TESTS.parent / name for name in ("tools", "benchmarks", "docs")
+}
 # Of the package as a whole.
 TOP_LEVEL = {"test_docs.py", "test_exports.py", "test_layout.py"}
 
