@@ -12,7 +12,7 @@ import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.meetings import MOST_MEETINGS, answers_of
 from crowdwise.data.simulate import simulate
-from crowdwise.engines import compared, independence, readings
+from crowdwise.engines import independence, readings
 from crowdwise.engines.independence import Agreement, agreement_of
 from crowdwise.kernels import numerics
 from crowdwise.trust.crowd import fusion
@@ -237,14 +237,14 @@ def test_pairs_of_the_busiest_are_those_that_a_count_of_all_pairs_leaves(most: i
 def test_a_large_crowd_is_not_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     votes = simulate(2000, 2000, 3, 3, random_state=1).votes
     counted: list[int] = []
-    count = compared.agreements
+    count = independence.agreements
 
     def watched(answers: Any) -> Any:
         met = count(answers)
         counted.append(len(met.first))
         return met
 
-    monkeypatch.setattr(compared, "agreements", watched)
+    monkeypatch.setattr(independence, "agreements", watched)
     agreement_of(answers_of(votes), 100)
     # There are about 6,000 pairs that met.
     assert 100 < sum(counted) < 1000
@@ -252,7 +252,7 @@ def test_a_large_crowd_is_not_counted_whole(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_meetings_are_enough_for_the_least_excess_of_one_pair() -> None:
     """Of seven, 42 ordered pairs at the level 0.01: z_0 = sqrt(2 log 4200) = 4.085, and 9 (z_0 + 3)^2 / 0.04 meetings each."""
-    assert compared.enough_meetings(7, 0.01, 0.2) == pytest.approx(21 * 9 * 7.085**2 / 0.04, rel=1e-3)
+    assert independence.enough_meetings(7, 0.01) == pytest.approx(21 * 9 * 7.085**2 / 0.04, rel=1e-3)
 
 
 def test_those_who_met_too_rarely_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,14 +22,15 @@ u_a : [A]            skill, as far as agreement shows it
 Notes
 -----
 Cost: O(sum of L_n^2) for L_n answers on an item, on items drawn with a fixed seed beyond four million pairs of answers or
-beyond as many as show anything new (`crowdwise.engines.compared`); then O(P) per round, at most 60 rounds, for P pairs that
+beyond as many as show anything new (`enough_meetings`); then O(P) per round, at most 60 rounds, for P pairs that
 met, of the annotators with most answers: at most 20,000, or one for 25 votes up to 200,000. No round where nobody met often
 enough to stand out. Memory in pairs that met. The same votes give the same finding.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -37,25 +38,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.meetings import MOST_MEETINGS, SingleAnswers, agreements, sampled
-from crowdwise.engines.compared import enough_meetings, of_the_busiest
-from crowdwise.engines.linkage import EDGE
+from crowdwise.data.meetings import MOST_MEETINGS, Pairs, SingleAnswers, agreements, sampled
+from crowdwise.engines.linkage import EDGE, EXCESS
 from crowdwise.kernels.numerics import of_type, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.engines.readings import Reading, SharedErrors
 
-__all__ = [
-    "EXCESS",
-    "LEVEL",
-    "MOST_PAIRS",
-    "Agreement",
-    "Background",
-    "Dependence",
-    "agreement_of",
-    "find",
-]
+__all__ = ["LEVEL", "MOST_PAIRS", "Agreement", "Background", "Dependence", "agreement_of", "enough_meetings", "find"]
 __all__ += ["weighted_quantile"]
 
 
@@ -65,8 +56,6 @@ MOST_PAIRS = 200_000
 _FEW_PAIRS, _VOTES_PER_PAIR = 20_000, 25
 # The chance that any group of independent annotators is reported.
 LEVEL = 0.01
-# The least excess of agreement that counts, as a share of what is possible.
-EXCESS = 0.2
 # The oracle's constants: where a pair starts to lose weight, pseudo-meetings with an average annotator, rounds and step.
 _FAR, _PSEUDO, _ROUNDS, _STEP = 2.0, 2.0, 60, 1e-4
 # Entries of a block of products of label shares: some tens of megabytes.
@@ -208,7 +197,7 @@ def agreement_of(answers: SingleAnswers, most_pairs: int | None = None) -> Agree
     shares_l = count_al.sum(axis=0) / max(len(answers.item), 1)
     own_al = count_al + 2 * shares_l
     own_al /= np.maximum(own_al.sum(axis=1, keepdims=True), 1e-300)
-    met = agreements(answers) if most_pairs is None else of_the_busiest(answers, most_pairs)
+    met = agreements(answers) if most_pairs is None else _of_the_busiest(answers, most_pairs)
     first, second, n, agree = met.first, met.second, met.n_items, met.sums[:, 0]
     chance = _products(first, second, own_al, answers.compiled)
     scale = max(float(1 - (shares_l**2).sum()), 1e-12)
@@ -260,7 +249,7 @@ def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int,
     if votes.soft or votes.anonymous:
         # Shares of errors are counted by single labels of known annotators.
         return Dependence()
-    answers = sampled(votes, min(most_meetings, enough_meetings(votes.n_annotators, level, EXCESS)))
+    answers = sampled(votes, min(most_meetings, enough_meetings(votes.n_annotators, level)))
     if len(np.unique(votes.label)) < 2:
         return Dependence()
     pairs = agreement_of(answers, min(most_pairs, max(_FEW_PAIRS, votes.n_votes // _VOTES_PER_PAIR)))
@@ -269,6 +258,19 @@ def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int,
     from crowdwise.engines.readings import readings_of
 
     return Dependence(tuple(readings_of(votes, answers, pairs, level, thorough)))
+
+
+def enough_meetings(n_annotators: int, level: float) -> int:
+    """Meetings after which more of them would show nothing new, of all pairs together.
+
+    The hardest to see is a pair alone whose excess is the least that counts, a share e of what is possible. On n meetings of
+    annotators who agree with probability E it stands z = e sqrt(n (1 - E) / E) above its expectation. It is reported from z_0
+    on, P(Z > z_0) <= exp(-z_0^2 / 2) = level / (A (A - 1)), and chance takes three off less than once in seven hundred times.
+    With E = 0.9 that takes n = 9 (z_0 + 3)^2 / e^2 meetings of every pair.
+    """
+    ordered = max(n_annotators * (n_annotators - 1), 2)
+    standing = math.sqrt(2 * math.log(ordered / level)) + 3
+    return int(ordered / 2 * 9 * standing**2 / EXCESS**2)
 
 
 def weighted_quantile(values: Floats, weight: Floats, quantile: float) -> float:
@@ -330,3 +332,34 @@ def _rank_one(
         if step < _STEP and done > 10:
             break
     return u, misfit
+
+
+def _of_the_busiest(answers: SingleAnswers, most: int) -> Pairs:
+    """Pairs that met of the annotators with most answers, of as many of them as `most` pairs allow."""
+    count = np.bincount(answers.annotator, minlength=answers.n_annotators)
+    order = np.argsort(-count, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    meetings, share = np.bincount(answers.item), np.cumsum(count[order]) / max(len(answers.item), 1)
+    expected = float((meetings * (meetings - 1)).sum()) / 2
+    # So few annotators have no more pairs than that.
+    few = int((2 * most) ** 0.5) + 2
+    while True:
+        # Of a share of the answers that is drawn at random its square of the meetings remains; most meetings are first ones.
+        enough = int(np.searchsorted(share, min(1.5 * most / max(expected, 1.0), 1.0) ** 0.5)) + 1
+        tried = len(order) if expected <= most else max(enough, few)
+        met = agreements(answers) if tried >= len(order) else _among(answers, np.sort(order[:tried]))
+        later = np.maximum(rank[met.first], rank[met.second])
+        if tried >= len(order) or len(later) > most:
+            kept = later < np.searchsorted(np.cumsum(np.bincount(later)), most, side="right")
+            return met if len(later) <= most else Pairs(met.first[kept], met.second[kept], met.n_items[kept], met.sums[kept])
+        expected /= 2
+
+
+def _among(answers: SingleAnswers, who: Integers) -> Pairs:
+    """Pairs that met of these annotators, whose codes are sorted; counted by their places, which small tables hold."""
+    place = np.full(answers.n_annotators, -1)
+    place[who] = np.arange(len(who))
+    theirs = answers.at(place[answers.annotator] >= 0)
+    met = agreements(replace(theirs, annotator=place[theirs.annotator], n_annotators=len(who)))
+    return Pairs(who[met.first], who[met.second], met.n_items, met.sums)

@@ -19,11 +19,13 @@ from crowdwise.kernels.types import Floats, Integers
 if TYPE_CHECKING:
     from crowdwise.engines.independence import Agreement, Background
 
-__all__ = ["EDGE", "linked"]
+__all__ = ["EDGE", "EXCESS", "linked"]
 
 
 # Standard deviations of agreement that skill leaves unexplained, from which on two are linked.
 EDGE = 2.0
+# The least excess of agreement that counts, as a share of what is possible.
+EXCESS = 0.2
 _LARGEST = 1200
 
 

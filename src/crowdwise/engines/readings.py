@@ -38,9 +38,8 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Vocabularies
 from crowdwise.data.meetings import SingleAnswers, label_counts
-from crowdwise.engines.independence import EXCESS
 from crowdwise.engines.latent_classes import explained_by_classes
-from crowdwise.engines.linkage import linked
+from crowdwise.engines.linkage import EXCESS, linked
 from crowdwise.engines.shared_errors import Trial, confirmed_excess
 from crowdwise.kernels.types import Flags, Floats, Integers
 
