@@ -46,6 +46,7 @@ def main() -> None:
     rows, ratios = [], []
     for shape in shapes(given.most):
         check, fit, alarm = costs(*shape)
+        fit = max(fit, 1e-9)
         ratios.append(check / fit)
         numbers = [f"{number:,}" for number in shape]
         rows.append([*numbers, f"{check:.4f}", f"{fit:.4f}", f"{check / fit:.2f}", "yes" if alarm else "no"])
