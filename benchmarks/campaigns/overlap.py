@@ -38,7 +38,7 @@ BENCHMARK = Benchmark(
     measures=("serve/label_studio/board.py", "serve/live.py", "serve/questions.py", "campaign", "methods", "engines", "parts"),
     renders=("",),
     quick="--sets dog --seeds 1 --dry-run",
-    small={"MOST": 3},
+    small={"MOST": 3, "COMPARED": (2, 3)},
 )
 
 SECTION, SETS, SEEDS = "overlap", ("temp", "rte"), 5

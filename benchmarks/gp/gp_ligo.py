@@ -37,7 +37,7 @@ BENCHMARK = Benchmark(
     "How do Gaussian processes do at the size of Gravity Spy?",
     sections=("gp ligo", "gp ligo fifth", "gp flows", "gp overlap"),
     packages=("torch",),
-    quick="--study overlap --scale 0.005 --seeds 0 --epochs 1 --overlap 1 --dry-run --methods 'svgpcr M=50'",
+    quick="--study overlap --scale 0.02 --seeds 0 --epochs 1 --overlap 1 --dry-run --methods 'svgpcr M=50'",
 )
 
 RUNS = Records("gp_ligo")
