@@ -34,7 +34,9 @@ def _option(name: str, metavar: str, about: str, default: Any = None, shown: str
 class Options:
     """What is connected with what."""
 
-    action: str = _declared(typer.Argument(metavar="ACTION", help="What to do: connect, status or disconnect."), "ACTION", "status")
+    action: str = _declared(
+        typer.Argument(metavar="ACTION", help="What to do: connect, status or disconnect."), "ACTION", "status"
+    )
     campaign: Path = _declared(
         typer.Argument(metavar="CAMPAIGN", help="The campaign's file (.toml); connect writes it where there is none."),
         "CAMPAIGN",
@@ -42,7 +44,9 @@ class Options:
     )
     url: str | None = _option("--url", "URL", "Where Label Studio runs, such as http://localhost:8080.")
     project: int | None = _option("--project", "N", "The number of the project, as its address shows it.")
-    question: str | None = _option("--question", "NAME", "The question (its Choices) whose answers are votes.", shown="the only one")
+    question: str | None = _option(
+        "--question", "NAME", "The question (its Choices) whose answers are votes.", shown="the only one"
+    )
     token_file: Path | None = _option(
         "--token-file", "FILE", "A file with your token of Label Studio; by default LABEL_STUDIO_API_KEY has it."
     )
