@@ -138,8 +138,8 @@ def in_short() -> str:
     rows = [
         [
             "right labels on 17 real crowds, mean",
-            f"{own['mean']} %",
-            f"majority vote {majority} %",
+            f"{number(str(own['mean'])):.1f} %",
+            f"majority vote {number(majority):.1f} %",
             f"behind it on {lost} of {len(gaps)}, at worst by {-gaps[worst]:.1f} points ({worst})",
         ],
         [
