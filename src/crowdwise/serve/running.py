@@ -72,21 +72,23 @@ def serve(settings: Settings, host: str | None, port: int | None, say: Callable[
     server = replace(server, host=host or server.host, port=server.port if port is None else port)
     settings = replace(settings, server=server)
     service = Service(settings)
-    try:
-        listening = _listen(server.host, server.port)
+    with contextlib.ExitStack() as undo:
+        undo.callback(service.close)
+        listening = undo.enter_context(_listen(server.host, server.port))
         place = _address(listening)
+        # What is wrong with the campaign is said before a token is made, which is shown this once.
+        config = configured(service)
         service.store.serves_at(place)
         made = _first_token(service)
-    except BaseException:
-        service.close()
-        raise
+        undo.pop_all()
     say(f"{settings.campaign.name}: {place} (Ctrl+C stops it; nothing is lost)")
     if made is not None:
         say(f"lead token, shown this once: {made}")
         say(f"sign in: {place}/#{made}")
+    service.say = say
     sys.setswitchinterval(_TURN)
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(configured(service)).run(sockets=[listening])
+        uvicorn.Server(config).run(sockets=[listening])
     say("stopped")
 
 

@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -40,6 +40,8 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.events = settings, Events()
+        # To whoever started it; nothing is said where nobody listens.
+        self.say: Callable[[str], None] = lambda words: None
         self.store = Store(settings.url)
         try:
             self.store.submit(self._set_up).result()

@@ -12,7 +12,10 @@ pytest.importorskip("fastapi", reason="crowdwise[serve] is not installed")
 from tests.serve.label_studio.fake import TOKEN, Fake, faking
 
 from crowdwise.errors import InputError, SettingError
+from crowdwise.serve.label_studio.bridge import bridge_of
 from crowdwise.serve.label_studio.command import Options, run
+from crowdwise.serve.running import serve
+from crowdwise.serve.service import Service
 from crowdwise.serve.settings import read_settings
 
 
@@ -49,8 +52,52 @@ def test_connect_status_disconnect(fake: Fake, tmp_path: Path, capsys: pytest.Ca
     run(Options(campaign=path))
     assert "annotations, skipped ones among them: 0 there, 0 here" in capsys.readouterr().err
     run(Options(action="disconnect", campaign=path))
-    assert "removed 1 connections" in capsys.readouterr().err
+    assert "connections removed: 1" in capsys.readouterr().err
     assert [one["url"] for one in fake.webhooks.values()] == ["http://127.0.0.1:8765/webhook"]
+
+
+def test_a_refused_connect_writes_nothing(fake: Fake, tmp_path: Path) -> None:
+    """A campaign keeps its project; while it is served, its file stays as it is."""
+    path = tmp_path / "campaign.toml"
+    # The address as it stands in the browser.
+    run(Options(action="connect", campaign=path, url=f"{fake.url}/projects/1/data?tab=2", project=1))
+    text = path.read_text()
+    assert f'url = "{fake.url}"' in text
+    with pytest.raises(InputError, match="belongs to project 1, whose votes it keeps; name another file for project 4"):
+        run(Options(action="connect", campaign=path, url=fake.url, project=4))
+    service = Service(read_settings(path))
+    try:
+        with pytest.raises(InputError, match="is being served by another process"):
+            run(Options(action="connect", campaign=path, url="http://127.0.0.1:9", project=1))
+    finally:
+        service.close()
+    assert path.read_text() == text
+
+
+def test_what_is_wrong_is_said_where_the_service_was_started(fake: Fake, tmp_path: Path) -> None:
+    """Once, and not what passes by itself."""
+    path = tmp_path / "campaign.toml"
+    run(Options(action="connect", campaign=path, url=fake.url, project=1))
+    service, said = Service(read_settings(path)), []
+    service.say = said.append
+    try:
+        bridge = bridge_of(service)
+        assert bridge is not None
+        for problem in ("", "locked", "", "away", "away", "away", ""):
+            bridge.report(problem)
+    finally:
+        service.close()
+    assert said == [connected := "Label Studio: connected with project 1", "warning: Label Studio: away", connected]
+
+
+def test_without_a_token_no_token_of_the_lead_is_made(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shown once: not before all that can be wrong was looked at."""
+    path, said = tmp_path / "campaign.toml", []
+    run(Options(action="connect", campaign=path, url=fake.url, project=1))
+    monkeypatch.delenv("LABEL_STUDIO_API_KEY")
+    with pytest.raises(InputError, match="no token for Label Studio"):
+        serve(read_settings(path), None, 0, said.append)
+    assert said == []
 
 
 def test_what_cannot_be_connected_is_said(fake: Fake, tmp_path: Path) -> None:

@@ -163,7 +163,8 @@ def token_of(path: Path | None) -> str:
     found = os.environ.get(TOKEN, "").strip()
     if path is None or (found and not path.exists()):
         if not found:
-            raise InputError(f"no token for Label Studio: set {TOKEN}, or name a file with --token-file; {_TOKENS}")
+            file = "a file (--token-file, which becomes token_file in the campaign's file)"
+            raise InputError(f"no token for Label Studio: set {TOKEN}, or name {file}; {_TOKENS}")
         return found
     try:
         if os.name == "posix" and path.stat().st_mode & 0o077:

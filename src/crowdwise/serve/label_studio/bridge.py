@@ -64,6 +64,7 @@ class Bridge:
         self._done: tuple[int, ...] = ()
         self._stop, self._wake = threading.Event(), threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._failed, self._said = 0, ""
         self._thread = threading.Thread(target=self._run, name="crowdwise-label-studio", daemon=True)
 
     def start(self) -> None:
@@ -142,15 +143,28 @@ class Bridge:
         while not self._stop.is_set():
             try:
                 self.step()
-                self.facts["problem"], pause = "", _STEP
+                pause = _STEP
+                self.report("")
             except Exception as problem:  # Label Studio is away, or refuses: tried again, less and less often
                 known = isinstance(problem, CrowdwiseError)
-                self.facts["problem"] = str(problem)[:500] if known else f"{type(problem).__name__}: {problem!s:.300}"
+                self.report(str(problem)[:500] if known else f"{type(problem).__name__}: {problem!s:.300}")
                 self.mirror.doubtful = True
                 pause = min(2 * pause, _LONGEST)
             self._stop.wait(pause)
             self._wake.wait(_LOOK)
             self._wake.clear()
+
+    def report(self, problem: str) -> None:
+        """Keep what is wrong, and say it where the service was started: once, and not what passes by itself."""
+        self.facts["problem"] = problem
+        self._failed = self._failed + 1 if problem else 0
+        if self._failed == 1:
+            return
+        wrong = problem or self.facts.get("unlinked")
+        words = f"warning: Label Studio: {wrong}" if wrong else f"Label Studio: connected with project {self.settings.project}"
+        if words != self._said:
+            self.service.say(words)
+            self._said = words
 
     def step(self) -> None:
         """Do what there is to do."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +78,13 @@ def _connect(options: Options) -> None:
     from crowdwise.serve.running import token_for
     from crowdwise.serve.settings import read_settings
 
-    if options.url is None or options.project is None:
+    project = options.project
+    if options.url is None or project is None:
         raise SettingError("connect needs --url and --project, such as --url http://localhost:8080 --project 1")
-    api = LabelStudio(options.url, token_of(options.token_file))
+    # As it stands in the browser.
+    options = replace(options, url=re.sub(r"/projects(/.*)?$", "", options.url))
+    _check_campaign(options)
+    api = LabelStudio(str(options.url), token_of(options.token_file))
     found = api.get(f"/api/projects/{options.project}/")
     question = link.question_of(found, options.question)
     _write(options, question, str(found.get("title") or "campaign"))
@@ -91,12 +95,29 @@ def _connect(options: Options) -> None:
     _say(f"{options.campaign}: project {options.project} ({found.get('title')}), question {question.name}")
     link.project_settings(api, found)
     try:
-        link.webhook(api, options.project, address_of(settings), lambda _: False, lambda: token_for(settings, TOOL, "tool"))
+        link.webhook(api, project, address_of(settings), lambda _: False, lambda: token_for(settings, TOOL, "tool"))
     except link.Refused as problem:
         _say(f"warning: {problem}")
     counts = [found.get(key) or 0 for key in ("task_number", "total_annotations_number")]
     coming = f"{counts[0]} tasks and {counts[1]} annotations come in"
     _say(f"connected; start it: crowdwise serve {options.campaign} ({coming})")
+
+
+def _check_campaign(options: Options) -> None:
+    """Refuse a campaign of another project, and one that is served: before anything is written."""
+    from crowdwise.serve.settings import read_settings
+    from crowdwise.serve.store import Store
+
+    if not options.campaign.exists():
+        return
+    settings = read_settings(options.campaign)
+    linked = settings.label_studio
+    if linked is not None and linked.project != options.project:
+        raise InputError(
+            f"{options.campaign} belongs to project {linked.project}, whose votes it keeps; name another file for project "
+            f"{options.project}: crowdwise label-studio connect other.toml --url {options.url} --project {options.project}"
+        )
+    Store(settings.url).close()
 
 
 def _write(options: Options, question: Any, title: str) -> None:
@@ -162,7 +183,7 @@ def _status(options: Options) -> None:
         engine.dispose()
     there = found["total_annotations_number"] + found["skipped_annotations_number"]
     _say(f"{found['title']}: {found['task_number']} tasks, {found['finished_task_number']} of them closed")
-    same = "" if there == kept else "; the service fetches the others"
+    same = "" if there == kept else "; crowdwise serve, while it runs, matches them"
     _say(f"annotations, skipped ones among them: {there} there, {kept} here{same}")
     state = models[0]["readable_state"] if models else "no"
     _say(f"webhook: {'yes' if hooks else 'no'}; model connection: {state}; address {here}")
@@ -174,7 +195,8 @@ def _disconnect(options: Options) -> None:
 
     settings, api = _known(options)
     removed = link.unlink(api, settings.label_studio.project, address_of(settings))
-    _say(f"removed {removed} connections; predictions, overlaps and votes stay. Remove [label_studio] from {options.campaign}")
+    _say(f"connections removed: {removed}; predictions, overlaps and votes stay")
+    _say(f"crowdwise serve connects again: stop it, and remove [label_studio] from {options.campaign}")
 
 
 def _say(words: str) -> None:
