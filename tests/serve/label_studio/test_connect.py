@@ -29,10 +29,12 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
 def test_connect_status_disconnect(fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "campaign.toml"
     fake.project["title"] = 'Cats "and" \\dogs'
+    fake.project["label_config"] = '<View><Choices name="answer" choice="multiple"/></View>'
     given = Options(action="connect", campaign=path, url=fake.url, project=1)
     run(given)
     said = capsys.readouterr().err
     assert f"connected; start it: crowdwise serve {path} (3 tasks and 0 annotations come in)" in said
+    assert "annotations with several count as skipped" in said
     settings = read_settings(path)
     assert settings.campaign.classes == ("yes", "no")
     assert settings.campaign.name == 'Cats "and" \\dogs'
@@ -50,7 +52,13 @@ def test_connect_status_disconnect(fake: Fake, tmp_path: Path, capsys: pytest.Ca
     assert settings.label_studio.here == "http://127.0.0.1:9000"
     capsys.readouterr()
     run(Options(campaign=path))
-    assert "annotations, skipped ones among them: 0 there, 0 here" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "annotations, skipped ones among them: 0 there, 0 here" in said
+    assert f"the service does not run; start it: crowdwise serve {path}" in said
+    service = Service(settings)
+    run(Options(campaign=path))
+    service.close()
+    assert "the service runs" in capsys.readouterr().err
     run(Options(action="disconnect", campaign=path))
     assert "connections removed: 1" in capsys.readouterr().err
     assert [one["url"] for one in fake.webhooks.values()] == ["http://127.0.0.1:8765/webhook"]

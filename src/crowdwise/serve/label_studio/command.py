@@ -93,6 +93,8 @@ def _connect(options: Options) -> None:
     if lacking:
         raise InputError(f"{options.campaign} [campaign]: classes lacks {lacking[0]!r:.80}, which the project has; add it")
     _say(f"{options.campaign}: project {options.project} ({found.get('title')}), question {question.name}")
+    if re.search(r"""choice\s*=\s*["']multiple""", str(found.get("label_config"))):
+        _say("warning: the project lets people choose several labels; annotations with several count as skipped")
     link.project_settings(api, found)
     try:
         link.webhook(api, project, address_of(settings), lambda _: False, lambda: token_for(settings, TOOL, "tool"))
@@ -165,6 +167,7 @@ def _status(options: Options) -> None:
     from crowdwise.serve.label_studio.bridge import address_of
     from crowdwise.serve.label_studio.webhooks import REF
     from crowdwise.serve.schema import open_engine, votes
+    from crowdwise.serve.store import Store
     from crowdwise.serve.votes import FINAL
 
     settings, api = _known(options)
@@ -186,6 +189,11 @@ def _status(options: Options) -> None:
     same = "" if there == kept else "; crowdwise serve, while it runs, matches them"
     _say(f"annotations, skipped ones among them: {there} there, {kept} here{same}")
     state = models[0]["readable_state"] if models else "no"
+    try:
+        Store(settings.url).close()
+        _say(f"the service does not run; start it: crowdwise serve {options.campaign}")
+    except InputError:
+        _say("the service runs")
     _say(f"webhook: {'yes' if hooks else 'no'}; model connection: {state}; address {here}")
 
 

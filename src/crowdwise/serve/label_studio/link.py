@@ -48,8 +48,10 @@ def question_of(project: dict[str, Any], wanted: str | None) -> Question:
     if wanted is not None and wanted not in choices:
         raise InputError(f"the project has no <Choices> called {wanted!r}; its controls: {there[:300]}")
     if wanted is None and len(choices) != 1:
-        problem = "several <Choices>" if choices else "no <Choices>"
-        raise InputError(f"the project has {problem} (its controls: {there[:300]}); name one with --question NAME")
+        if not choices:
+            words = f"the project has no <Choices> (its controls: {there[:300]}), whose answers would be votes"
+            raise InputError(f"{words}; exports with other controls are read by the other commands: crowdwise --help")
+        raise InputError(f"the project has several <Choices> (its controls: {there[:300]}); name one with --question NAME")
     name = wanted or next(iter(choices))
     one = choices[name]
     return Question(name, str(one["to_name"][0]), tuple(str(label) for label in one.get("labels") or ()))
