@@ -18,27 +18,28 @@ EXAMPLES = (
 )
 
 
-def _declared(made: Any, name: str, default: Any) -> Any:
-    # The keys that `crowdwise.cli.declare` gives to its fields.
+def declared(made: Any, name: str, default: Any) -> Any:
+    """A field of options, with the keys that `crowdwise.cli.declare` gives to its fields."""
     return field(default=default, metadata={"option": made, "name": name, "place": None, "limits": (None, None)})
 
 
-def _option(name: str, metavar: str, about: str, default: Any = None, shown: str | bool = True) -> Any:
-    return _declared(typer.Option(name, metavar=metavar, help=about, show_default=shown), name, default)
+def option(name: str, metavar: str, about: str, default: Any = None, shown: str | bool = True) -> Any:
+    """A field that an option of the command line fills."""
+    return declared(typer.Option(name, metavar=metavar, help=about, show_default=shown), name, default)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What is served, and where."""
 
-    campaign: Path = _declared(
+    campaign: Path = declared(
         typer.Argument(metavar="CAMPAIGN", help="The campaign's file (.toml)."), "CAMPAIGN", Path("campaign.toml")
     )
-    new: bool = _option("--new", "", "Write a commented campaign file and exit.", False)
-    token: str | None = _option("--token", "NAME", "Print a new token for NAME and exit; an earlier one is no longer valid.")
-    role: str = _option("--role", "ROLE", "What --token is for: annotator, tool (delivers and reads) or lead.", "annotator")
-    host: str | None = _option("--host", "ADDRESS", "Listen here instead of where the file says.", shown="127.0.0.1")
-    port: int | None = _option("--port", "N", "Listen at this port instead; 0 takes a free one.", shown="8765")
+    new: bool = option("--new", "", "Write a commented campaign file and exit.", False)
+    token: str | None = option("--token", "NAME", "Print a new token for NAME and exit; an earlier one is no longer valid.")
+    role: str = option("--role", "ROLE", "What --token is for: annotator, tool (delivers and reads) or lead.", "annotator")
+    host: str | None = option("--host", "ADDRESS", "Listen here instead of where the file says.", shown="127.0.0.1")
+    port: int | None = option("--port", "N", "Listen at this port instead; 0 takes a free one.", shown="8765")
 
 
 def run(options: Options) -> None:

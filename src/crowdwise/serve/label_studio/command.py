@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from crowdwise.errors import InputError, SettingError
+from crowdwise.serve.command import declared, option
 
 EXAMPLES = (
     "Example: crowdwise label-studio connect --url http://localhost:8080 --project 1; crowdwise serve campaign.toml "
@@ -21,36 +22,27 @@ EXAMPLES = (
 _ACTIONS = ("connect", "status", "disconnect")
 
 
-def _declared(made: Any, name: str, default: Any) -> Any:
-    # The keys that `crowdwise.cli.declare` gives to its fields.
-    return field(default=default, metadata={"option": made, "name": name, "place": None, "limits": (None, None)})
-
-
-def _option(name: str, metavar: str, about: str, default: Any = None, shown: str | bool = True) -> Any:
-    return _declared(typer.Option(name, metavar=metavar, help=about, show_default=shown), name, default)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What is connected with what."""
 
-    action: str = _declared(
+    action: str = declared(
         typer.Argument(metavar="ACTION", help="What to do: connect, status or disconnect."), "ACTION", "status"
     )
-    campaign: Path = _declared(
+    campaign: Path = declared(
         typer.Argument(metavar="CAMPAIGN", help="The campaign's file (.toml); connect writes it where there is none."),
         "CAMPAIGN",
         Path("campaign.toml"),
     )
-    url: str | None = _option("--url", "URL", "Where Label Studio runs, such as http://localhost:8080.")
-    project: int | None = _option("--project", "N", "The number of the project, as its address shows it.")
-    question: str | None = _option(
+    url: str | None = option("--url", "URL", "Where Label Studio runs, such as http://localhost:8080.")
+    project: int | None = option("--project", "N", "The number of the project, as its address shows it.")
+    question: str | None = option(
         "--question", "NAME", "The question (its Choices) whose answers are votes.", shown="the only one"
     )
-    token_file: Path | None = _option(
+    token_file: Path | None = option(
         "--token-file", "FILE", "A file with your token of Label Studio; by default LABEL_STUDIO_API_KEY has it."
     )
-    here: str | None = _option(
+    here: str | None = option(
         "--here", "URL", "Where Label Studio finds this service.", shown="http://127.0.0.1:8765, as [server] says"
     )
 
