@@ -107,7 +107,7 @@ def prepare() -> None:
     try:
         studio.wait(600)
     finally:
-        os.killpg(studio.process.pid, signal.SIGINT)
+        os.killpg(studio.process.pid, signal.SIGTERM)  # a shell may ignore SIGINT on behalf of what it starts
         studio.process.wait(30)
     (part / "log").unlink()
     part.rename(EMPTY)
