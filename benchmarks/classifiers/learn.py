@@ -58,10 +58,12 @@ COLLAPSE = 0.10
 VARIANTS = {"raykar, gaussian": {"classifier": "gaussian"}}
 # Fewer seeds where a run takes long; and not tried in the choice without gold, which takes five fits each.
 SLOW = {"svgpcr-nf": 3, "gpnetcr": 3, "dalc": 3, "auto-classifier": 3}
-# Gaussian processes take minutes on larger sets, where gp_honest measures them beside networks.
-GAUSSIAN, MOST_GAUSSIAN = ("svgpcr", "svgpcr-nf", "gpnetcr"), 5_000
-# Two classes only; the first two take the cube of the items.
-CUBIC, BINARY, MOST_CUBIC = ("vgpcr", "rodr14"), ("rff", "vff"), 2_000
+# Name -> most items on which it is tried, because a run takes many minutes on more; gp_honest has svgpcr on all sets.
+MOST_ITEMS = dict.fromkeys(("gold, svgp", "svgpcr-nf", "gpnetcr"), 5_000)
+MOST_ITEMS |= dict.fromkeys(("svgpcr", "dalc", "bayes-dgc", "deep-mf", "deep-bp"), 20_000)
+# These take the cube of the items.
+MOST_ITEMS |= dict.fromkeys(("vgpcr", "rodr14"), 2_000)
+TWO_CLASSES = ("vgpcr", "rodr14", "rff", "vff")
 # Published relatives, those they are measured beside, and on what.
 RELATIVES = ["two-stage majority", "aggnet", "ccem", "conal", "mbem", "annot-mix", "union-net"]
 RELATIVES_ON, RELATIVES_SEEDS = ["labelme", "labelme, one vote per item", "rte", "sentence_polarity", "convarg_pairs"], 3
@@ -88,16 +90,12 @@ def entries(name: str) -> list[str]:
     if name.endswith("_images"):
         return ON_IMAGES
     size = size_of(name)
-    skipped = ["svgp"]  # not a crowd method: see "gold, svgp"
+    skipped = {"svgp"}  # not a crowd method: see "gold, svgp"
     if size["classes"] != 2:
-        skipped += BINARY
-    if size["classes"] != 2 or size["items"] > MOST_CUBIC:
-        skipped += CUBIC
-    processes = size["items"] <= MOST_GAUSSIAN
-    if not processes:
-        skipped += GAUSSIAN
-    gold = ["gold", "gold, svgp"] if processes else ["gold"]
-    return [*gold, "two-stage majority", *(name for name in CLASSIFIERS if name not in skipped), *VARIANTS]
+        skipped |= set(TWO_CLASSES)
+    skipped |= {name for name, most in MOST_ITEMS.items() if size["items"] > most}
+    tried = ["gold", "gold, svgp", "two-stage majority", *CLASSIFIERS, *VARIANTS]
+    return [name for name in tried if name not in skipped]
 
 
 def build(entry: str, seed: int, images: bool):
