@@ -30,7 +30,7 @@ from benchmarks.records import Records
 from crowdwise.campaign.loop import ActiveLoop
 from crowdwise.campaign.oracle import RecordedCrowd
 from crowdwise.campaign.policies import policy_of
-from crowdwise.trust.metrics import accuracy
+from crowdwise.trust.metrics import accuracy, auc
 
 BENCHMARK = Benchmark(
     "Which policy needs the fewest answers, on recorded and simulated crowds?",
@@ -47,6 +47,9 @@ RANDOM = "random+random"
 HELD, MARGIN = 3, 0.01
 # Answers per item at which tables show accuracies.
 STOPS = (0.5, 1.0, 2.0, 4.0, 8.0)
+# What is measured after every batch, by its place there.
+AREA = "AUC, test items"
+MARKS = ((1, "labels of all items"), (2, "test items"), (3, AREA))
 LABELS, FIRST, FEATURES = "active-labels.png", "active-first.png", "active-features.png"
 PICTURES = {
     LABELS: "Label-only policies on recorded crowds",
@@ -166,7 +169,7 @@ class Study:
 
 
 def campaign(crowd: Crowd, entry: Entry, seed: int, budget: int, batch: int) -> list[list[float]]:
-    """Answers so far, accuracy of labels and of predictions on test items (NaN without), after every batch."""
+    """Answers so far, accuracy of labels, accuracy and area under the curve on test items (NaN without), after every batch."""
     oracle, points = crowd.oracle, list[list[float]]()
     model = crowdwise.make(entry.model, **entry.settings)
     if "random_state" in model.get_params():
@@ -189,10 +192,13 @@ def campaign(crowd: Crowd, entry: Entry, seed: int, budget: int, batch: int) -> 
         elif crowd.X is not None:
             continue  # the same random answers for all: a network need not be fitted to them
         labels = accuracy(loop.result.posterior, oracle.truth)
-        test = np.nan
+        test = area = np.nan
         if crowd.X is not None:
-            test = float((np.asarray(loop.model.predict(crowd.X_test)) == crowd.truth_test).mean())
-        points.append([asked, labels, test])
+            found = np.asarray(loop.model.predict_proba(crowd.X_test))
+            place = {label: k for k, label in enumerate(loop.model.classes_.tolist())}
+            code = np.array([place[label] for label in crowd.truth_test.tolist()])
+            test, area = accuracy(found, code), auc(found, code)
+        points.append([asked, labels, test, area])
     return points
 
 
@@ -410,7 +416,7 @@ def report(results: dict[str, list[list[list[float]]]], studies: list[str], n_se
         n_runs = min(map(len, runs.values()))
         parts.append(f"**{name}** ({size}; {n_runs} seeds). {study.about}".strip() + "\n")
         plain = not with_rows
-        for column, words in ((1, "labels of all items"),) if plain else ((1, "labels of all items"), (2, "test items")):
+        for column, words in MARKS[:1] if plain else MARKS:
             header = [words, *(f"{stop:,}" for stop in stops), f"{end:,.0f}", "answers needed", "saving (%)"]
             parts.append(table(header, rows_of(runs, column, [*stops, end])) + "\n")
             if study.entries is FIRST_ANSWERS:
@@ -418,7 +424,7 @@ def report(results: dict[str, list[list[list[float]]]], studies: list[str], n_se
                 others = {t: curves for t, curves in runs.items() if t not in usual}
                 halves = {"dawid-skene": usual, "other models": others}
                 panels[FIRST] = [(f"{name}: {which}", part, 1) for which, part in halves.items() if part]
-            else:
+            elif words != AREA:
                 title = name if plain else f"{name}: {words}"
                 panels.setdefault(LABELS if plain else FEATURES, []).append((title, runs, column))
     return "\n".join(parts), panels
