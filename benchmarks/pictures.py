@@ -8,8 +8,8 @@ from benchmarks.answers import CLASSIFIERS, SETS, column, label_sources, number,
 from benchmarks.places import IMAGES
 
 
-def dots(file: str, rows: dict[str, dict[str, float]], below: str, *, log: bool = False) -> None:
-    """A line per row, a dot per value, their mean as a stroke; from the first row on top."""
+def dots(file: str, rows: dict[str, dict[str, float]], below: str, *, beside: float = 0.0, log: bool = False) -> None:
+    """A line per row, a dot per value, their mean as a stroke; from the first row on top. The thin line is at `beside`."""
     import matplotlib
 
     matplotlib.rcParams |= {"svg.hashsalt": "crowdwise", "svg.fonttype": "none"}
@@ -29,7 +29,7 @@ def dots(file: str, rows: dict[str, dict[str, float]], below: str, *, log: bool 
     axes.set_xlabel(below)
     axes.grid(axis="x", color="#dddddd")
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.set_xscale("log") if log else axes.axvline(0, color="#777777", linewidth=0.8)
+    axes.set_xscale("log") if log else axes.axvline(beside, color="#777777", linewidth=0.8)
     if 1 < len(named) <= 6:
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     figure.savefig(IMAGES / file, metadata={"Date": None})
@@ -49,7 +49,19 @@ def draw() -> Iterator[str]:
         for method in CLASSIFIERS[1:]
     }
     dots("answer-classifiers.svg", gaps, "points of test accuracy above two-stage majority; the stroke is the mean")
+    accepted = tables("calibration", "calibration", "Accepted")[0]
+    wrong = {
+        words: {
+            name: number(cell.partition(": ")[2])
+            for name, cell in column(accepted, f"5%, {how}").items()
+            if ": " in cell and not cell.endswith("-")
+        }
+        for words, how in (("the model alone", "none"), ("as printed", "experience"), ("with half of the true labels", "gold"))
+    }
+    rate = 5.0
+    below = "percent of wrong labels among those accepted at 5 percent (the line); a dot is a set, the stroke the mean"
+    dots("answer-confidence.svg", wrong, below, beside=rate)
     million = [row for row in tables("how-fast", "neighbours")[0].rows if row[0] == "1,000,000"]
     seconds = {f"{row[1]}: {row[2]}": {"seconds": number(row[3])} for row in million if row[3][0].isdigit()}
     dots("answer-speed.svg", seconds, "seconds for a million votes, on a scale of powers of ten", log=True)
-    yield "three pictures: drawn"
+    yield "four pictures: drawn"
