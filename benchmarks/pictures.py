@@ -58,9 +58,8 @@ def draw() -> Iterator[str]:
         }
         for words, how in (("the model alone", "none"), ("as printed", "experience"), ("with half of the true labels", "gold"))
     }
-    rate = 5.0
-    below = "percent of wrong labels among those accepted at 5 percent (the line); a dot is a set, the stroke the mean"
-    dots("answer-confidence.svg", wrong, below, beside=rate)
+    below = "percent wrong of those accepted at 5 percent (the line); a dot is a set, the stroke the mean"
+    dots("answer-confidence.svg", wrong, below, beside=5)
     million = [row for row in tables("how-fast", "neighbours")[0].rows if row[0] == "1,000,000"]
     seconds = {f"{row[1]}: {row[2]}": {"seconds": number(row[3])} for row in million if row[3][0].isdigit()}
     dots("answer-speed.svg", seconds, "seconds for a million votes, on a scale of powers of ten", log=True)
