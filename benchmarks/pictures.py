@@ -25,8 +25,8 @@ def dots(file: str, rows: dict[str, dict[str, float]], below: str, *, beside: fl
         if len(values) > 1:
             axes.plot(sum(values.values()) / len(values), place, "|", color="black", markersize=15, markeredgewidth=2)
     axes.set_yticks(range(len(rows)), list(rows))
-    axes.invert_yaxis()
-    axes.set_xlabel(below)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlabel(below, loc="right")
     axes.grid(axis="x", color="#dddddd")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.set_xscale("log") if log else axes.axvline(beside, color="#777777", linewidth=0.8)
