@@ -62,8 +62,8 @@ def main() -> None:
         slopes.append(f"{np.log(first / last) / (SIZES[-1] - SIZES[0]):.3f} ({method})")
     about = (
         f"\nWrong labels in percent; {N_ITEMS:,} items, {N_CLASSES} classes, annotators right in {RIGHT[0]:g} to {RIGHT[1]:g} "
-        f"of their votes, everybody votes on everything; {len(seeds)} seeds, mean ± half width of the 95% interval. Best fusion "
-        "knows the matrices.\n\n"
+        f"of their votes, everybody votes on everything; {len(seeds)} seeds, mean ± half width of the 95% interval. Best "
+        "fusion knows the matrices.\n\n"
     )
     text = table(["annotators", *methods], rows) + f"\n\nβ, the fall of log error per annotator: {', '.join(slopes)}."
     put("fusion error", provenance(f"python -m benchmarks run fusion_error --seeds {len(seeds)}", RUNS) + about + text)
