@@ -28,8 +28,8 @@ from pathlib import Path
 
 from benchmarks.declaration import Benchmark
 from benchmarks.gp import gravity_spy
-from benchmarks.gp.gp_ligo_run import CLOSELY, EARLIER, ENOUGH, EPOCHS, LENGTHS, METHODS, N_SAMPLED, run, settings_of
-from benchmarks.gp.gp_ligo_tables import REFERENCE, Results, flows_table, overlap_table, tables
+from benchmarks.gp.gp_ligo_run import CLOSELY, EARLIER, ENOUGH, EPOCHS, METHODS, N_SAMPLED, run, settings_of
+from benchmarks.gp.gp_ligo_tables import FLOWS, Results, flows_table, overlap_table, tables
 from benchmarks.page import IMAGES, provenance, put
 from benchmarks.records import KEPT, Records
 
@@ -75,9 +75,7 @@ STUDIES = {
         closely=True,
     ),
     # Flows begin at half of the epochs: as many as svgpcr's, or short trainings would be judged instead of flows.
-    "flows": Study(
-        0.1, "gp flows", dict.fromkeys((REFERENCE, *(f"svgpcr-nf L={n} M=50" for n in LENGTHS)), 3), epochs=EPOCHS["svgpcr"]
-    ),
+    "flows": Study(0.1, "gp flows", dict.fromkeys(FLOWS, 3), epochs=EPOCHS["svgpcr"]),
     # The default: an epoch has 17 steps at this size.
     "overlap": Study(0.05, "gp overlap", dict.fromkeys(CLOSELY, 3), overlaps=(0.5, 1.0, 1.5, 2.0), epochs=50),
 }

@@ -32,6 +32,7 @@ METHODS: dict[str, tuple[str, dict[str, Any], tuple[str, str]]] = {
         )
         for layers in LENGTHS
     },
+    "svgpcr-nf L=9 M=100": ("svgpcr-nf", {"layers": 9, "inducing": 100, **PROCESS, **EARLIER}, (".9197", ".9157")),
     "gpnetcr M=10": ("gpnetcr", {"measured": 10, **PROCESS}, (".9185", ".9157")),
     "gpnetcr M=50": ("gpnetcr", {"measured": 50, **PROCESS}, (".9186", ".9158")),
     "gpnetcr M=100": ("gpnetcr", {"measured": 100, **PROCESS}, (".9184", ".9155")),

@@ -15,7 +15,7 @@ from benchmarks.page import interval, table
 # Method -> its runs.
 Results = dict[str, list[dict[str, Any]]]
 
-# Differences are taken to this one.
+# Differences are taken to this one, of flows to svgpcr with as many inducing points.
 REFERENCE = "svgpcr M=50"
 # A run has arrived when its test accuracy stays within this of the last.
 ARRIVED = 0.003
@@ -150,20 +150,26 @@ def tables(results: Results) -> str:
 FEW = {heading: MARKS[heading] for heading in ("NLL", "accuracy", "mean probability of the true class")}
 
 
+# SVGPCR-NF by length, then with fewer and more inducing points, beside SVGPCR.
+FLOWS = (
+    REFERENCE, *(f"svgpcr-nf L={layers} M=50" for layers in LENGTHS),
+    "svgpcr M=10", "svgpcr-nf L=9 M=10", "svgpcr M=100", "svgpcr-nf L=9 M=100",
+)  # fmt: skip
+
+
 def flows_table(results: Results) -> str:
-    """SVGPCR-NF by length, beside SVGPCR with the same seeds."""
-    base = results.get(REFERENCE, [])
+    """Differences are to SVGPCR with as many inducing points and the same seeds."""
     rows = []
-    for entry in (REFERENCE, *(f"svgpcr-nf L={layers} M=50" for layers in LENGTHS)):
+    for entry in FLOWS:
         if entry not in results:
             continue
-        runs = results[entry]
-        less = ["-"] * len(FEW) if entry == REFERENCE else gaps(runs, base, FEW)
+        runs, plain = results[entry], f"svgpcr M={entry.partition('M=')[2]}"
+        less = ["-"] * len(FEW) if entry == plain else gaps(runs, results.get(plain, []), FEW)
         taken = Counter(one["taken"] for one in runs).most_common()
         rows.append([entry, str(len(runs)), *(cell(runs, mark) for mark in FEW.values()), *less,
                      ", ".join(f"{name} {number}" for name, number in taken),
                      cell(runs, ("seconds", 1, 0)), cell(runs, ("predicting", 1000, 0))])  # fmt: skip
-    head = ["method", "runs", *FEW, *(f"{name}, minus svgpcr's" for name in FEW)]
+    head = ["method", "runs", *FEW, *(f"{name}, minus svgpcr's with this M" for name in FEW)]
     return table([*head, "likelihood", "training (s)", "prediction (ms)"], rows) + "\n"
 
 

@@ -30,7 +30,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 NEAREST = "3 nearest neighbours, true labels"
 ONE_SCALE, STANDARDISED = "one scale", "standardised"
 N_INDUCING = 100
-SWEEP = (10, 25, 50, 100, 200)
+SWEEP = (10, 25, 50, 100, 200, 500)
 # Inducing points that are drawn of every digit, as many as in the paper.
 SHOWN_POINTS = 3
 # Wrong labels that are drawn.

@@ -122,20 +122,21 @@ class Data:
     truth_test: np.ndarray
 
 
-def draw(setting: Setting, seed: int) -> Data:
+def draw(setting: Setting, seed: int, n_train: int = 0, n_annotators: int = 0, n_test: int = 0) -> Data:
     """Images and votes; with the same seed, settings differ in nothing but what they say."""
+    n_train, n_annotators, n_test = n_train or N_TRAIN, n_annotators or N_ANNOTATORS, n_test or N_TEST
     small, label = digits(setting.blur)
     rng = np.random.default_rng(seed)
-    chosen = rng.permutation(len(small))[: N_TRAIN + N_TEST]
+    chosen = rng.permutation(len(small))[: n_train + n_test]
     # Noise comes after the blur: it is what keeps a network from undoing the blur.
     rows = (small[chosen] + NOISE * rng.standard_normal((len(chosen), small.shape[1]))).astype(np.float32)
-    train, test = slice(N_TRAIN), slice(N_TRAIN, None)
-    n = N_ANNOTATORS + setting.spammers
+    train, test = slice(n_train), slice(n_train, None)
+    n = n_annotators + setting.spammers
     votes = simulate(
         n_annotators=n,
         n_classes=2,
         votes_per_item=PER_ITEM,
-        annotators={"one-coin": N_ANNOTATORS / n, "extreme-spammer": setting.spammers / n},
+        annotators={"one-coin": n_annotators / n, "extreme-spammer": setting.spammers / n},
         options={"one-coin": {"a": setting.truth[0], "b": setting.truth[1]}},
         activity="regular",
         truth=label[chosen][train],
