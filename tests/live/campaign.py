@@ -58,7 +58,7 @@ class Campaign:
     def state(self) -> dict[str, Any]:
         return dict(self.client.call("GET", "/label-studio"))
 
-    def wait(self, what: Any, seconds: float = 240.0) -> Any:
+    def wait(self, what: Any, seconds: float = 900.0) -> Any:
         """Wait until something is so."""
         until, found = time.monotonic() + seconds, None
         while time.monotonic() < until:

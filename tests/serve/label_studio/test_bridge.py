@@ -158,10 +158,11 @@ def test_a_webhook_that_is_switched_off_moved_or_removed_is_repaired(connected: 
             served.wait_for(lambda: kept(served) == {("101", "p1@example.org", label)})  # noqa: B023
         assert len(said) == len(set(said)) == 5
         assert served.call("GET", "/label-studio").json()["repaired"] == "webhook was not there"
-        # The same of the model connection.
+        # With it the model connection is looked at.
         with fake.lock:
             next(iter(fake.models.values()))["url"] = "http://127.0.0.1:9"
-        served.wait_for(lambda: "model connection pointed to http://127.0.0.1:9" in said[-1])
+            next(iter(fake.webhooks.values()))["is_active"] = False
+        served.wait_for(lambda: "webhook was switched off and model connection pointed to http://127.0.0.1:9;" in said[-1])
         assert [one | {"id": 0} for one in fake.models.values()] == [model | {"id": 0, "url": served.url}]
 
 

@@ -196,6 +196,8 @@ class Bridge:
     def _link(self) -> None:
         """Register with the project, which calls this service meanwhile; or find that all is as it should be, and repair it."""
         number, was_linked = self.settings.project, self.facts["linked"]
+        if was_linked and link.stands(link.webhooks(self.api, number, self._us.here), self._us):
+            return
         there = link.connections(self.api, number, self._us.here)
         theirs = link.others(there, self._us.mark)
         if theirs:

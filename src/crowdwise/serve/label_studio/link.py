@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crowdwise.serve.label_studio.identity import Identity
 
 __all__ = ["CONSENSUS", "MISSING", "MODEL", "QUEUE", "WEBHOOK", "Connection", "Question", "Refused", "backend"]
-__all__ += ["connections", "others", "project_settings", "question_of", "taken", "unlink", "webhook"]
+__all__ += ["connections", "others", "project_settings", "question_of", "stands", "taken", "unlink", "webhook", "webhooks"]
 
 # Versions of predictions: what to ask now, which the project's queue follows, and labels with their confidence.
 QUEUE, CONSENSUS = "crowdwise", "crowdwise-consensus"
@@ -90,14 +90,20 @@ class Connection:
 
 def connections(api: LabelStudio, project: int, here: str) -> list[Connection]:
     """Webhooks and model connections of campaigns: those with a mark, and those that point here. Others are of no concern."""
-    made = []
-    for one in api.get("/api/webhooks/", project=project):
-        mark = str((one.get("headers") or {}).get(_HEADER, ""))
-        made.append(Connection(WEBHOOK, f"/api/webhooks/{one['id']}/", one["url"].removesuffix("/webhook"), mark, one))
+    models = []
     for one in api.get("/api/ml/", project=project):
         user = re.fullmatch(_USER, str(one.get("basic_auth_user") or ""))
-        made.append(Connection(MODEL, f"/api/ml/{one['id']}", one["url"], user[1] if user else "", one))
-    return [one for one in made if one.mark or one.url == here]
+        models.append(Connection(MODEL, f"/api/ml/{one['id']}", one["url"], user[1] if user else "", one))
+    return webhooks(api, project, here) + [one for one in models if one.mark or one.url == here]
+
+
+def webhooks(api: LabelStudio, project: int, here: str) -> list[Connection]:
+    """The webhooks alone: asked for model connections, Label Studio calls each of them before it answers."""
+    found = []
+    for one in api.get("/api/webhooks/", project=project):
+        mark = str((one.get("headers") or {}).get(_HEADER, ""))
+        found.append(Connection(WEBHOOK, f"/api/webhooks/{one['id']}/", one["url"].removesuffix("/webhook"), mark, one))
+    return [one for one in found if one.mark or one.url == here]
 
 
 def others(there: Sequence[Connection], mark: str) -> list[Connection]:
@@ -115,40 +121,52 @@ def taken(theirs: Sequence[Connection], settings: Any, file: str) -> str:
     )
 
 
+def stands(there: Sequence[Connection], us: Identity) -> bool:
+    """Whether of webhooks there is ours alone, as it should be."""
+    token = _token_of(there[0], us) if len(there) == 1 else ""
+    return bool(token) and _same(there[0].found, _webhook(us, token))
+
+
 def webhook(api: LabelStudio, project: int, us: Identity, there: Sequence[Connection]) -> tuple[str, str]:
     """Let Label Studio report to us; returns the token it sends along, and what was wrong with the webhook that was there.
 
     One of ours stays ours, whatever address it has: where the service moved, it moves too. Its token stays while it is valid.
     """
-    ours = []
-    for one in _ours(there, WEBHOOK, us.mark):
-        token = str((one.found.get("headers") or {}).get("Authorization", "")).removeprefix("Bearer ")
-        ours.append((one, token if us.knows(token) else ""))
     # The best of them stays.
-    ours.sort(key=lambda pair: (not pair[1], pair[0].found["id"]))
-    for one, _ in ours[1:]:
+    ours = sorted(_ours(there, WEBHOOK, us.mark), key=lambda one: (not _token_of(one, us), one.found["id"]))
+    for one in ours[1:]:
         api.call("DELETE", one.path)
-    token = (ours[0][1] if ours else "") or us.token()
-    fields: dict[str, Any] = {
-        "url": f"{us.here}/webhook",
-        "send_payload": True,
-        "send_for_all_actions": False,
-        "is_active": True,
-    }
-    fields |= {"headers": {"Authorization": f"Bearer {token}", _HEADER: us.mark}, "actions": sorted(ACTIONS)}
+    token = (_token_of(ours[0], us) if ours else "") or us.token()
+    fields = _webhook(us, token)
     try:
         if not ours:
             api.call("POST", "/api/webhooks/", fields | {"project": project})
             return token, MISSING
-        found = ours[0][0].found
-        if {key: sorted(found[key]) if key == "actions" else found[key] for key in fields} == fields:
+        found = ours[0].found
+        if _same(found, fields):
             return token, ""
-        api.call("PATCH", ours[0][0].path, fields)
+        api.call("PATCH", ours[0].path, fields)
     except Refused as problem:
         raise _told(problem) from problem
     if not found["is_active"]:
         return token, "was switched off"
     return token, f"pointed to {found['url']}" if found["url"] != fields["url"] else "was changed"
+
+
+def _webhook(us: Identity, token: str) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {token}", _HEADER: us.mark}
+    fields = {"url": f"{us.here}/webhook", "headers": headers, "actions": sorted(ACTIONS), "is_active": True}
+    return fields | {"send_payload": True, "send_for_all_actions": False}
+
+
+def _same(found: dict[str, Any], fields: dict[str, Any]) -> bool:
+    return {key: sorted(found[key]) if key == "actions" else found[key] for key in fields} == fields
+
+
+def _token_of(one: Connection, us: Identity) -> str:
+    """The token that a webhook sends along; "" where it is not the one it should be."""
+    token = str((one.found.get("headers") or {}).get("Authorization", "")).removeprefix("Bearer ")
+    return token if us.knows(token) else ""
 
 
 def backend(api: LabelStudio, project: int, us: Identity, token: str, there: Sequence[Connection]) -> str:
