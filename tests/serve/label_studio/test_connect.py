@@ -153,6 +153,31 @@ def test_the_project_of_another_campaign_is_refused(
     connect(fake, first)
 
 
+@pytest.mark.slow
+def test_a_campaign_in_postgresql_keeps_its_webhook(
+    fake: Fake, tmp_path: Path, postgresql: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "campaign.toml"
+    path.write_text(f'[campaign]\nclasses = ["yes", "no"]\nstore = "{postgresql}"\n')
+    connect(fake, path)
+    (before,) = [dict(one) for one in fake.webhooks.values()]
+    connect(fake, path)
+    assert list(fake.webhooks.values()) == [before]
+    with pytest.raises(InputError, match="connected with another campaign"):
+        connect(fake, tmp_path / "other" / "campaign.toml")
+    service = Service(read_settings(path))
+    try:
+        # Of a campaign that is served, too.
+        run(Options(campaign=path))
+    finally:
+        service.close()
+    said = capsys.readouterr().err
+    assert "webhook: yes; model connection: no" in said
+    assert "warning" not in said
+    run(Options(action="disconnect", campaign=path))
+    assert not fake.webhooks
+
+
 def test_disconnect_waits_for_the_end_of_the_service(fake: Fake, tmp_path: Path) -> None:
     path = tmp_path / "campaign.toml"
     connect(fake, path)
