@@ -16,6 +16,14 @@ from tests.live.studio import TOKEN, Studio
 from crowdwise.errors import InputError
 from crowdwise.serve import Client
 
+ENVIRONMENT = os.environ | {"LABEL_STUDIO_API_KEY": TOKEN}
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of crowdwise in a folder."""
+    line = [sys.executable, "-m", "crowdwise", *words]
+    return subprocess.run(line, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
+
 
 class Campaign:
     """Connects a project, and serves it; can be killed and started again."""
@@ -26,9 +34,8 @@ class Campaign:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._environment = os.environ | {"LABEL_STUDIO_API_KEY": TOKEN}
-        connect = ["label-studio", "connect", "--url", studio.url, "--project", str(project), "--here", self.url]
-        self.said = self._run(*connect)
+        self.connect = ["label-studio", "connect", "--url", studio.url, "--project", str(project), "--here", self.url]
+        self.said = self._run(*self.connect)
         path = folder / "campaign.toml"
         text = path.read_text()
         # The same keys may stand in the file already as comments only.
@@ -39,21 +46,19 @@ class Campaign:
         self.process = self._start()
 
     def _run(self, *words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "crowdwise", *words], cwd=self.folder, env=self._environment, capture_output=True, text=True
-        )
+        done = command(self.folder, *words)
         assert done.returncode == 0, done.stderr
         return done.stdout or done.stderr
 
     def _start(self) -> subprocess.Popen[bytes]:
         line = [sys.executable, "-m", "crowdwise", "serve", "campaign.toml", "--port", str(self.port)]
         with (self.folder / "log").open("ab") as log:
-            return subprocess.Popen(line, cwd=self.folder, env=self._environment, stderr=log)
+            return subprocess.Popen(line, cwd=self.folder, env=ENVIRONMENT, stderr=log)
 
     def state(self) -> dict[str, Any]:
         return dict(self.client.call("GET", "/label-studio"))
 
-    def wait(self, what: Any, seconds: float = 240.0) -> Any:
+    def wait(self, what: Any, seconds: float = 900.0) -> Any:
         """Wait until something is so."""
         until, found = time.monotonic() + seconds, None
         while time.monotonic() < until:

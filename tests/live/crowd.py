@@ -54,7 +54,7 @@ class Crowd:
     def busy(self) -> bool:
         return any(one.is_alive() for one in self._threads)
 
-    def wait(self, n: int, seconds: float = 240.0) -> None:
+    def wait(self, n: int, seconds: float = 900.0) -> None:
         """Wait until so many answers are given, or nobody works any more."""
         until = time.monotonic() + seconds
         while len(self.given) < n and self.busy:

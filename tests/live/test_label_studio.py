@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.campaign import Campaign
+from tests.live.campaign import Campaign, command
 from tests.live.crowd import QUESTION, Crowd
 from tests.live.studio import PROGRAM, Studio, prepare
 
@@ -114,3 +114,55 @@ def test_two_hundred_tasks_five_annotators_and_two_crashes(studio: Studio, tmp_p
     for one in studio.api.pages(project):
         sure = one["id"] in labels and labels[one["id"]]["confidence"] >= 0.95
         assert one["is_labeled"] == sure, one
+
+
+def test_one_campaign_per_project_whose_webhook_is_repaired(studio: Studio, tmp_path: Path, campaigns: list[Campaign]) -> None:
+    project = studio.project(6, maximum_annotations=3)
+    campaign = Campaign(tmp_path / "first", studio, project)
+    campaigns.append(campaign)
+    path = tmp_path / "first" / "campaign.toml"
+    # The overlap that the project had.
+    assert "\nmost = 3\n" in path.read_text()
+    assert studio.api.get(f"/api/projects/{project}/")["maximum_annotations"] == 1
+    campaign.settle()
+    (hook,) = studio.api.get("/api/webhooks/", project=project)
+    (model,) = studio.api.get("/api/ml/", project=project)
+    assert model["readable_state"] == "Connected"
+
+    # Another one is refused, and writes nothing.
+    second = tmp_path / "second"
+    second.mkdir()
+    connect = [*campaign.connect[:-1], "http://127.0.0.1:9"]
+    done = command(second, *connect)
+    assert done.returncode != 0
+    assert f"webhook {campaign.url}, model connection {campaign.url}" in done.stderr
+    assert "--take-over" in done.stderr
+    assert not list(second.iterdir())
+    assert studio.api.get("/api/webhooks/", project=project) == [hook]
+
+    # Somebody answers while the webhook is off, and changes that answer, which no count shows.
+    person, number = studio.person("switch"), next(studio.api.pages(project))["id"]
+    made = person.call("POST", f"/api/tasks/{number}/annotations/", {"result": QUESTION.result("yes")})
+    campaign.settle()
+    assert campaign.state()["repaired"] == ""
+    studio.api.call("PATCH", f"/api/webhooks/{hook['id']}/", {"is_active": False})
+    person.call("PATCH", f"/api/annotations/{made['id']}/", {"result": QUESTION.result("no")})
+    campaign.wait(lambda: campaign.state()["repaired"] == "webhook was switched off")
+    campaign.wait(lambda: [label for *_, label in campaign.votes().values()] == ["no"])
+    same_on_both_sides(studio, project, campaign)
+    studio.api.call("PATCH", f"/api/webhooks/{hook['id']}/", {"url": "http://127.0.0.1:9/webhook"})
+    campaign.wait(lambda: campaign.state()["repaired"] == "webhook pointed to http://127.0.0.1:9/webhook")
+    (repaired,) = studio.api.get("/api/webhooks/", project=project)
+    assert repaired | {"updated_at": ""} == hook | {"updated_at": ""}
+
+    # The other one takes over: this one says so, and lets be what it would have written.
+    done = command(second, *connect, "--take-over")
+    assert f"taken over from {campaign.url}" in done.stderr, done.stderr
+    assert "is connected with another campaign" in campaign.wait(lambda: campaign.state()["problem"])
+    assert [one["url"] for one in studio.api.get("/api/webhooks/", project=project)] == ["http://127.0.0.1:9/webhook"]
+    assert studio.api.get("/api/ml/", project=project) == []
+    # And connects again when that one has gone.
+    assert command(second, "label-studio", "disconnect").returncode == 0
+    campaign.settle()
+    same_on_both_sides(studio, project, campaign)
+    assert [one["url"] for one in studio.api.get("/api/webhooks/", project=project)] == [f"{campaign.url}/webhook"]

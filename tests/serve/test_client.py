@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 from tests.serve.serving import Served
 
@@ -26,3 +30,23 @@ def test_errors_are_in_words(served: Served) -> None:
         Client("127.0.0.1", "x")
     with pytest.raises(InputError, match="does not answer"):
         Client("http://127.0.0.1:9", "x").progress()
+
+
+def test_the_hook_that_the_docs_show_delivers_answers_of_prodigy(served: Served) -> None:
+    page = Path(__file__).parents[2] / "docs" / "howto" / "other-labelling-tools.md"
+    found = re.search(r"```text\n(from crowdwise\.serve import Client\n.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    code = found[1].replace("http://127.0.0.1:8765", served.url).replace("the token of a tool", served.token("tool", "prodigy"))
+    known: dict[str, Any] = {}
+    exec(code, known)
+    one = {"_input_hash": 1111, "_session_id": "reviews-anna", "accept": ["cat"], "answer": "accept", "_timestamp": 1777593600}
+    refused, empty = one | {"answer": "ignore", "_input_hash": 1112}, one | {"accept": [], "_input_hash": 1113}
+    for _ in range(2):
+        known["update"]([one, refused, empty])
+    # Changed later; what comes late changes nothing.
+    known["update"]([one | {"accept": ["dog"], "_timestamp": 1777593700}])
+    known["update"]([one | {"_timestamp": 1777593650}])
+    served.settle()
+    labels = {row["item"]: row for row in Client(served.url, served.lead).labels()}
+    assert (labels["1111"]["label"], labels["1111"]["n_votes"]) == ("dog", 1)
+    assert not {"1112", "1113"} & labels.keys()

@@ -132,14 +132,14 @@ _SECTIONS = {
 }
 
 
-def read_settings(path: Path) -> Settings:
-    """Read a campaign's file; what is wrong is an error that names file, key and remedy."""
+def read_settings(path: Path, raw: bytes | None = None) -> Settings:
+    """Read a campaign's file, or what is to stand in it; what is wrong is an error that names file, key and remedy."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
     try:
-        raw = path.read_bytes()
+        raw = path.read_bytes() if raw is None else raw
     except FileNotFoundError as problem:
         raise InputError(f"{path} does not exist; crowdwise serve --new {path} writes one to fill in") from problem
     try:

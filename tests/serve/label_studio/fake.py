@@ -128,7 +128,7 @@ class Fake:
         """Send webhooks, once, as Label Studio does: nobody hears of those that fail."""
         body = json.loads(json.dumps({"action": action, **about, "project": {"id": 1, "title": "A project"}}))
         self.sent.append(body)
-        for hook in [one for one in self.webhooks.values() if self.sends and action in one["actions"]]:
+        for hook in [one for one in self.webhooks.values() if self.sends and one["is_active"] and action in one["actions"]]:
             headers = {"Content-Type": "application/json", **hook["headers"]}
             request = urllib.request.Request(hook["url"], json.dumps(body).encode(), headers, method="POST")
             with suppress(OSError):

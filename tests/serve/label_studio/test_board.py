@@ -51,6 +51,11 @@ def test_limits_skips_and_the_end() -> None:
     assert Rules(sure=0.9, over=True).overlap(Task(), NEW, False) == 0
     assert Rules(sure=0.9, least=3).overlap(Task(), NEW, True) == 3
     assert Rules(sure=0.9, together=2).overlap(Task(annotations=4), many, True) == 6
+    # There is room for as many as may answer, and never for more than the limit.
+    for n_votes, together, overlap in ((0, 2, 2), (0, 9, 5), (4, 1, 5), (4, 2, 5), (3, 9, 5)):
+        view = View("yes", 0.5, n_votes, False)
+        assert Rules(sure=0.9, most=5, together=together).overlap(Task(annotations=n_votes), view, True) == overlap
+    assert Rules(sure=0.9, most=2, least=4).overlap(Task(), NEW, True) == 2
     assert Rules(sure=0.9, skipped_count=True).overlap(Task(annotations=1, skipped=2), DOUBTFUL, True) == 4
     # Somebody annotated twice: Label Studio counts them once.
     assert RULES.overlap(Task(annotations=3), View("yes", 0.95, 2, False), False) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.serve.label_studio.fake import Fake, faking
 from tests.serve.serving import Served
 
 from crowdwise.serve.access import Rates
+from crowdwise.serve.label_studio.command import Options, run
 from crowdwise.serve.label_studio.link import CONSENSUS, QUEUE
 from crowdwise.serve.schema import votes
 
@@ -126,6 +128,88 @@ def test_downtime_of_either_side_is_made_up_for(connected: Connect, settled: Set
             served.wait_for(lambda: kept(served) == there(fake))
             fetched = served.service.store.rows(sa.select(sa.func.count()).select_from(votes))[0][0]
             assert fetched == 6
+
+
+def test_a_webhook_that_is_switched_off_moved_or_removed_is_repaired(connected: Connect, settled: Settled) -> None:
+    """While both run; and what was not reported meanwhile is here, even where no count shows it."""
+    with faking(Fake(6)) as fake, connected(fake) as served:
+        said: list[str] = []
+        served.service.say = said.append
+        number = fake.annotate(101, 1, "yes")
+        settled(served)
+        assert served.call("GET", "/label-studio").json()["repaired"] == ""
+        (hook,) = fake.webhooks.values()
+        (model,) = fake.models.values()
+        whole, label = dict(hook), "yes"
+        for wrong, words in (
+            ({"is_active": False}, "webhook was switched off"),
+            ({"url": "http://127.0.0.1:9/webhook"}, "webhook pointed to http://127.0.0.1:9/webhook"),
+            ({"actions": ["TASKS_CREATED"]}, "webhook was changed"),
+            (None, "webhook was not there"),
+        ):
+            label = "no" if label == "yes" else "yes"
+            with fake.lock:
+                fake.webhooks.clear()
+                if wrong is not None:
+                    fake.webhooks[hook["id"]] = whole | wrong
+                fake.change(number, label=label)
+            served.wait_for(lambda: f"warning: Label Studio: the {words}; that is repaired" in said)  # noqa: B023
+            assert [one | {"id": 0, "project": 1} for one in fake.webhooks.values()] == [whole | {"id": 0, "project": 1}]
+            served.wait_for(lambda: kept(served) == {("101", "p1@example.org", label)})  # noqa: B023
+        assert len(said) == len(set(said)) == 5
+        assert served.call("GET", "/label-studio").json()["repaired"] == "webhook was not there"
+        # With it the model connection is looked at.
+        with fake.lock:
+            next(iter(fake.models.values()))["url"] = "http://127.0.0.1:9"
+            next(iter(fake.webhooks.values()))["is_active"] = False
+        served.wait_for(lambda: "webhook was switched off and model connection pointed to http://127.0.0.1:9;" in said[-1])
+        assert [one | {"id": 0} for one in fake.models.values()] == [model | {"id": 0, "url": served.url}]
+
+
+def test_a_project_that_was_taken_over_is_left_alone(connected: Connect, settled: Settled, tmp_path: Path) -> None:
+    """Nothing is written there, and the webhook does not come back, until the other campaign has gone."""
+    other = tmp_path / "other.toml"
+    with faking(Fake(6)) as fake:
+        with connected(fake) as served:
+            said: list[str] = []
+            served.service.say = said.append
+            settled(served)
+            run(Options(action="connect", campaign=other, url=fake.url, project=1, take_over=True))
+            served.wait_for(lambda: "is connected with another campaign" in "".join(said))
+            assert "webhook http://127.0.0.1:8765" in said[-1]
+            before = len(fake.calls)
+            # Somebody answers, and nobody here hears of it.
+            fake.annotate(101, 1, "yes")
+            served.wait_for(lambda: len([call for call in fake.calls[before:] if call[1] == "/api/webhooks/"]) > 1)
+            assert {call[0] for call in fake.calls[before:]} == {"GET"}
+            assert not kept(served)
+        # Nor after a restart.
+        with connected(fake) as served:
+            served.wait_for(lambda: "another campaign" in served.call("GET", "/label-studio").json()["problem"])
+            assert [one["url"] for one in fake.webhooks.values()] == ["http://127.0.0.1:8765/webhook"]
+            assert not fake.models
+            run(Options(action="disconnect", campaign=other))
+            settled(served)
+            assert kept(served) == there(fake)
+            assert [one["url"] for one in fake.webhooks.values()] == [f"{served.url}/webhook"]
+
+
+def test_no_task_exceeds_the_limit(connected: Connect, settled: Settled) -> None:
+    """Nor where more people than that may have it open."""
+    with faking(Fake(2, people=5)) as fake, connected(fake, questions="most = 3\nper_item = 5") as served:
+        highest = 0
+        for _ in range(5 * 2):
+            settled(served)
+            highest = max(highest, *(task["overlap"] for task in fake.tasks.values()))
+            asked = next(((task, person) for person in fake.users if (task := fake.queue(person))), None)
+            if asked is None:
+                break
+            # Nobody agrees.
+            fake.annotate(*asked, "yes" if asked[1] % 2 else "no")
+        counts = [fake.shown(number)["total_annotations"] for number in fake.tasks]
+        assert counts == [3, 3]
+        assert highest == 3
+        assert all(task["is_labeled"] for task in fake.tasks.values())
 
 
 def test_deleted_and_ground_truth_by_webhook(connected: Connect, settled: Settled) -> None:

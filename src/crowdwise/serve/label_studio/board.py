@@ -106,7 +106,7 @@ class Rules:
         if not opened:
             # Label Studio counts annotators, of whom somebody may have annotated twice.
             return min(given, max(view.n_votes, 1))
-        return max(given + self.together, min(self.least, self.most))
+        return max(given + min(self.together, self.most - view.n_votes), min(self.least, self.most))
 
 
 @dataclass(frozen=True)

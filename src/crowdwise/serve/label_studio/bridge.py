@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from crowdwise.errors import CrowdwiseError
-from crowdwise.serve.access import new_token
+from crowdwise.errors import CrowdwiseError, InputError
 from crowdwise.serve.label_studio import link
 from crowdwise.serve.label_studio.api import LabelStudio, Refused, token_of
 from crowdwise.serve.label_studio.board import Rules, View, writes
+from crowdwise.serve.label_studio.identity import Identity
 from crowdwise.serve.label_studio.mirror import Mirror
 from crowdwise.serve.label_studio.webhooks import Report, read_webhook
 from crowdwise.serve.label_studio.writing import apply
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from crowdwise.serve.service import Service
     from crowdwise.serve.settings import Settings
 
-__all__ = ["TOOL", "Bridge", "address_of", "bridge_of"]
+__all__ = ["Bridge", "address_of", "bridge_of"]
 
-# The name of the token that Label Studio has.
-TOOL = "label-studio"
 # Seconds between steps at least, between looks while nothing comes, after a problem at most, and for a report to be taken in;
 # writes in one step, and how many of those that wait are counted; deliveries in one transaction; reports that are kept.
 _STEP, _LOOK, _LONGEST, _PATIENCE = 0.3, 1.0, 60.0, 120.0
@@ -54,8 +52,9 @@ class Bridge:
         assert service.settings.label_studio is not None
         self.service, self.api, self.settings = service, api, service.settings.label_studio
         self.mirror = Mirror(service, api, lambda report: self._wait(self._take(report)), self._add_items)
+        self._us = Identity(service.store, service.access, address_of(service.settings))
         self.question: link.Question | None = None
-        self.facts: dict[str, Any] = {"linked": False, "problem": "", "waiting": None, "strange": ""}
+        self.facts: dict[str, Any] = {"linked": False, "problem": "", "waiting": None, "strange": "", "repaired": ""}
         self.facts |= dict.fromkeys(("webhooks", "taken", "strange annotations", "conflicts", "fetched", "written"), 0)
         self._lock = threading.Lock()
         self._reports: list[Report] = []
@@ -168,9 +167,11 @@ class Bridge:
 
     def step(self) -> None:
         """Do what there is to do."""
-        if self.question is None or (not self.facts["linked"] and self._due(self._linked_at)):
-            self._linked_at = time.monotonic()
+        if self.question is None or self._due(self._linked_at):
+            # Where this fails, nothing else is done before it succeeds.
+            self._linked_at = 0.0
             self._link()
+            self._linked_at = time.monotonic()
         with self._lock:
             reports, self._reports = self._reports, []
         self.mirror.follow(reports)
@@ -193,27 +194,34 @@ class Bridge:
         self._skipped_count = found.get("skip_queue") == "IGNORE_SKIPPED"
 
     def _link(self) -> None:
-        """Register with the project, which calls this service meanwhile."""
+        """Register with the project, which calls this service meanwhile; or find that all is as it should be, and repair it."""
+        number, was_linked = self.settings.project, self.facts["linked"]
+        if was_linked and link.stands(link.webhooks(self.api, number, self._us.here), self._us):
+            return
+        there = link.connections(self.api, number, self._us.here)
+        theirs = link.others(there, self._us.mark)
+        if theirs:
+            # Two that write overlaps and scores would undo each other's.
+            self.facts["linked"] = False
+            raise InputError(link.taken(theirs, self.settings, f"{self.service.settings.stem}.toml"))
         self._follow_project()
-        here, access = address_of(self.service.settings), self.service.access
-
-        def new() -> str:
-            made = self.service.store.submit(lambda connection: new_token(connection, "tool", TOOL)).result()
-            access.forget()
-            return made
-
-        def known(token: str) -> bool:
-            caller = access.caller(token)
-            return caller is not None and (caller.role, caller.name) == ("tool", TOOL)
-
         try:
-            token = link.webhook(self.api, self.settings.project, here, known, new)
-            link.backend(self.api, self.settings.project, here, token)
-            self._follow_project()
-            self.facts |= {"linked": True, "unlinked": ""}
+            token, webhook = link.webhook(self.api, number, self._us, there)
+            model = link.backend(self.api, number, self._us, token, there)
         except Refused as problem:
             # Votes are fetched instead.
-            self.facts["unlinked"] = str(problem)[:500]
+            self.facts |= {"linked": False, "unlinked": str(problem)[:500]}
+            return
+        self.facts |= {"linked": True, "unlinked": ""}
+        wrong = {"webhook": webhook, "model connection": model}
+        found = [f"{what} {words}" for what, words in wrong.items() if words and (was_linked or words != link.MISSING)]
+        if found:
+            self.facts["repaired"] = " and ".join(found)
+            self.service.say(f"warning: Label Studio: the {self.facts['repaired']}; that is repaired")
+            # What was not reported meanwhile need not show in the counts.
+            self.mirror.doubtful = True
+        if model:
+            self._follow_project()
 
     def _add_items(self, numbers: Sequence[int]) -> None:
         self._wait(self.service.add_items([(str(number), None) for number in numbers]))

@@ -42,6 +42,10 @@ class Options:
     token_file: Path | None = option(
         "--token-file", "FILE", "A file with your token of Label Studio; by default LABEL_STUDIO_API_KEY has it."
     )
+    most: int | None = option(
+        "--most", "N", "Answers that no task exceeds (connect).", shown="as the file or the project has it"
+    )
+    take_over: bool = option("--take-over", "", "Take the project over from another campaign (connect).", False)
     here: str | None = option(
         "--here", "URL", "Where Label Studio finds this service.", shown="http://127.0.0.1:8765, as [server] says"
     )
@@ -64,46 +68,62 @@ def run(options: Options) -> None:
 
 
 def _connect(options: Options) -> None:
+    from crowdwise.serve.access import Access
     from crowdwise.serve.label_studio import link
     from crowdwise.serve.label_studio.api import LabelStudio, token_of
-    from crowdwise.serve.label_studio.bridge import TOOL, address_of
-    from crowdwise.serve.running import token_for
-    from crowdwise.serve.settings import read_settings
+    from crowdwise.serve.label_studio.bridge import address_of
+    from crowdwise.serve.label_studio.identity import Identity
+    from crowdwise.serve.store import Store
 
     project = options.project
     if options.url is None or project is None:
         raise SettingError("connect needs --url and --project, such as --url http://localhost:8080 --project 1")
     # As it stands in the browser.
     options = replace(options, url=re.sub(r"/projects(/.*)?$", "", options.url))
-    _check_campaign(options)
+    before, mark = _campaign_before(options)
     api = LabelStudio(str(options.url), token_of(options.token_file))
     found = api.get(f"/api/projects/{options.project}/")
     question = link.question_of(found, options.question)
-    _write(options, question, str(found.get("title") or "campaign"))
-    settings = read_settings(options.campaign)
-    lacking = [label for label in question.labels if label not in settings.campaign.classes]
-    if lacking:
-        raise InputError(f"{options.campaign} [campaign]: classes lacks {lacking[0]!r:.80}, which the project has; add it")
+    theirs = link.others(link.connections(api, project, ""), mark)
+    if theirs and not options.take_over:
+        raise InputError(link.taken(theirs, options, str(options.campaign)))
+    most = _most(options, before, found)
+    settings = _write(options, question, str(found.get("title") or "campaign"), most)
     _say(f"{options.campaign}: project {options.project} ({found.get('title')}), question {question.name}")
+    if settings.questions.most is None:
+        _say("no limit on answers: a task that nobody is sure of is asked about until everybody has answered (--most 5)")
+    elif most is not None and options.most is None:
+        _say(f"most = {most}: no task gets more answers, as the project had it until now")
     if re.search(r"""choice\s*=\s*["']multiple""", str(found.get("label_config"))):
         _say("warning: the project lets people choose several labels; annotations with several count as skipped")
     link.project_settings(api, found)
+    store = Store(settings.url)
     try:
-        link.webhook(api, project, address_of(settings), lambda _: False, lambda: token_for(settings, TOOL, "tool"))
+        us = Identity(store, Access(store), address_of(settings))
+        wrong = link.webhook(api, project, us, link.connections(api, project, us.here))[1]
+        if wrong not in ("", link.MISSING):
+            _say(f"the webhook {wrong}; that is repaired")
     except link.Refused as problem:
         _say(f"warning: {problem}")
+    finally:
+        store.close()
+    # Last: while the other campaign is served, it would come back to a project that is free.
+    if theirs:
+        link.unlink(api, theirs)
+        _say(f"taken over from {', '.join(sorted({one.url for one in theirs}))}; stop the service there")
     counts = [found.get(key) or 0 for key in ("task_number", "total_annotations_number")]
     coming = f"{counts[0]} tasks and {counts[1]} annotations come in"
     _say(f"connected; start it: crowdwise serve {options.campaign} ({coming})")
 
 
-def _check_campaign(options: Options) -> None:
-    """Refuse a campaign of another project, and one that is served: before anything is written."""
+def _campaign_before(options: Options) -> tuple[Any, str]:
+    """The campaign that is there, and its mark; refuse one of another project, and one that is served, before it is written."""
+    from crowdwise.serve.label_studio.identity import mark_in
     from crowdwise.serve.settings import read_settings
     from crowdwise.serve.store import Store
 
     if not options.campaign.exists():
-        return
+        return None, ""
     settings = read_settings(options.campaign)
     linked = settings.label_studio
     if linked is not None and linked.project != options.project:
@@ -111,13 +131,27 @@ def _check_campaign(options: Options) -> None:
             f"{options.campaign} belongs to project {linked.project}, whose votes it keeps; name another file for project "
             f"{options.project}: crowdwise label-studio connect other.toml --url {options.url} --project {options.project}"
         )
-    Store(settings.url).close()
+    store = Store(settings.url)
+    try:
+        return settings, mark_in(store.engine)
+    finally:
+        store.close()
 
 
-def _write(options: Options, question: Any, title: str) -> None:
-    """Write the section, and where there is no file yet the whole campaign."""
+def _most(options: Options, before: Any, project: dict[str, Any]) -> int | None:
+    """The limit to write: what was asked for, or else, where the file has none, the overlap that all tasks have had."""
+    if options.most is not None or (before is not None and before.questions.most is not None):
+        return options.most
+    overlap = project.get("maximum_annotations")
+    if not isinstance(overlap, int) or overlap < 2:
+        return None
+    return min(max(overlap, 0 if before is None else before.questions.least), 1000)
+
+
+def _write(options: Options, question: Any, title: str, most: int | None) -> Any:
+    """Write the section and the limit, and where there is no file yet the whole campaign; never a file that cannot be read."""
     from crowdwise.io.writer import open_replacing
-    from crowdwise.serve.settings import NAME, TEMPLATE
+    from crowdwise.serve.settings import NAME, TEMPLATE, read_settings
 
     if options.campaign.exists():
         text = options.campaign.read_text(encoding="utf-8")
@@ -132,13 +166,36 @@ def _write(options: Options, question: Any, title: str) -> None:
         text = TEMPLATE.replace('name = "campaign"', f"name = {json.dumps(name)}", 1)
         classes = ", ".join(json.dumps(label) for label in question.labels)
         text = text.replace('classes = ["cat", "dog"]', f"classes = [{classes}]", 1)
+    if most is not None:
+        text = _with_most(text, most)
     # Up to the next section.
     text = re.sub(r"(?ms)^\[label_studio\]\s*$.*?(?=^\[|\Z)", "", text)
     fields = {"url": options.url, "project": options.project, "question": question.name, "here": options.here}
     fields["token_file"] = None if options.token_file is None else str(options.token_file.absolute())
     lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None]
+    raw = f"{text.rstrip()}\n\n[label_studio]\n{chr(10).join(lines)}\n".encode()
+    settings = read_settings(options.campaign, raw)
+    lacking = [label for label in question.labels if label not in settings.campaign.classes]
+    if lacking:
+        raise InputError(f"{options.campaign} [campaign]: classes lacks {lacking[0]!r:.80}, which the project has; add it")
     with open_replacing(options.campaign) as file:
-        file.write(f"{text.rstrip()}\n\n[label_studio]\n{chr(10).join(lines)}\n".encode())
+        file.write(raw)
+    return settings
+
+
+def _with_most(text: str, most: int) -> str:
+    """The text with this limit below [questions]: in the place of an earlier one, or of the comment that shows it."""
+    line, section = f"most = {most}", re.search(r"(?ms)^\[questions\][^\n]*\n(.*?)(?=^\[|\Z)", f"{text.rstrip()}\n")
+    if section is None:
+        return f"{text.rstrip()}\n\n[questions]\n{line}\n"
+    keys = section[1]
+    for earlier in (r"(?m)^[ \t]*most[ \t]*=.*$", r"(?m)^# most = .*$"):
+        if re.search(earlier, keys):
+            keys = re.sub(earlier, line, keys, count=1)
+            break
+    else:
+        keys = f"{line}\n{keys}"
+    return text[: section.start(1)] + keys + text[section.end(1) :]
 
 
 def _known(options: Options) -> tuple[Any, Any]:
@@ -156,7 +213,9 @@ def _known(options: Options) -> tuple[Any, Any]:
 def _status(options: Options) -> None:
     import sqlalchemy as sa
 
+    from crowdwise.serve.label_studio import link
     from crowdwise.serve.label_studio.bridge import address_of
+    from crowdwise.serve.label_studio.identity import mark_in
     from crowdwise.serve.label_studio.webhooks import REF
     from crowdwise.serve.schema import open_engine, votes
     from crowdwise.serve.store import Store
@@ -165,9 +224,9 @@ def _status(options: Options) -> None:
     settings, api = _known(options)
     number, here = settings.label_studio.project, address_of(settings)
     found = api.get(f"/api/projects/{number}/")
-    hooks = [one for one in api.get("/api/webhooks/", project=number) if one["url"] == f"{here}/webhook"]
-    models = [one for one in api.get("/api/ml/", project=number) if one["url"] == here]
+    connected = link.connections(api, number, here)
     engine = open_engine(settings.url)
+    mark = mark_in(engine)
     counted = sa.select(sa.func.count()).where(votes.c.ref.startswith(REF), votes.c.at != FINAL)
     try:
         with engine.connect() as connection:
@@ -180,23 +239,38 @@ def _status(options: Options) -> None:
     _say(f"{found['title']}: {found['task_number']} tasks, {found['finished_task_number']} of them closed")
     same = "" if there == kept else "; crowdwise serve, while it runs, matches them"
     _say(f"annotations, skipped ones among them: {there} there, {kept} here{same}")
-    state = models[0]["readable_state"] if models else "no"
+    theirs = link.others(connected, mark)
+    ours = {one.kind: one for one in connected if one not in theirs}
+    hook, model = ours.get(link.WEBHOOK), ours.get(link.MODEL)
     try:
         Store(settings.url).close()
         _say(f"the service does not run; start it: crowdwise serve {options.campaign}")
     except InputError:
         _say("the service runs")
-    _say(f"webhook: {'yes' if hooks else 'no'}; model connection: {state}; address {here}")
+    stands = "no" if hook is None else "switched off" if not hook.found["is_active"] else "yes"
+    stands += "" if hook is None or hook.url == here else f", but to {hook.url}"
+    _say(f"webhook: {stands}; model connection: {'no' if model is None else model.found['readable_state']}; address {here}")
+    if theirs:
+        _say(f"warning: {link.taken(theirs, settings.label_studio, str(options.campaign))}")
 
 
 def _disconnect(options: Options) -> None:
     from crowdwise.serve.label_studio import link
     from crowdwise.serve.label_studio.bridge import address_of
+    from crowdwise.serve.label_studio.identity import mark_in
+    from crowdwise.serve.store import Store
 
     settings, api = _known(options)
-    removed = link.unlink(api, settings.label_studio.project, address_of(settings))
+    # A service that runs would connect again at once.
+    store = Store(settings.url)
+    try:
+        there, mark = link.connections(api, settings.label_studio.project, address_of(settings)), mark_in(store.engine)
+    finally:
+        store.close()
+    theirs = link.others(there, mark)
+    removed = link.unlink(api, [one for one in there if one not in theirs])
     _say(f"connections removed: {removed}; predictions, overlaps and votes stay")
-    _say(f"crowdwise serve connects again: stop it, and remove [label_studio] from {options.campaign}")
+    _say(f"crowdwise serve connects again: remove [label_studio] from {options.campaign} first")
 
 
 def _say(words: str) -> None:
