@@ -70,9 +70,10 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 def provenance(command: str, records: kept.Records | None = None) -> str:
     """One line that says how the numbers below it came about; with records, when and by which code those were made."""
-    if records is None:
+    lines = records.used() if records else []
+    if not lines:
+        # Nothing is recorded: what is measured after this line was asked for is of today.
         return f"Measured on {date.today()} by `{command}` at {code()} ({machine()}).\n"
-    lines = records.used()
     days = sorted({line.get("day") or day_of(line["code"]) for line in lines} - {""})
     codes = ", ".join(dict.fromkeys(line["code"] for line in lines))
     machines = "; or ".join(dict.fromkeys(line["machine"] for line in lines if "machine" in line))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from benchmarks import declaration, listing, page, provenance, records, rendering, running
 from benchmarks.declaration import ROOMS, scripts
-from benchmarks.places import DOCS, EVIDENCE, ROOT
+from benchmarks.places import DOCS, EVIDENCE, HOW_FAST, ROOT
 
 
 def test_every_script_with_a_main_declares_what_it_measures() -> None:
@@ -89,6 +91,21 @@ def test_figures_are_stale_where_measured_files_changed(tmp_path: Path, monkeypa
 def test_a_page_names_the_days_and_commits_of_its_figures() -> None:
     text = "Measured on 2026-11-16 by `a` (x).\nRow b: Measured on 2026-11-17 to 2026-11-18 by `b` at 0123abcd+, 4567cdef (x)."
     assert provenance.measured_in(text) == [("2026-11-16", ""), ("2026-11-17", "0123abcd+")]
+
+
+def test_a_line_names_a_day_and_code_also_before_the_first_run_is_recorded(tmp_path: Path) -> None:
+    kept = records.Records("some", tmp_path)
+    today = (str(date.today()), provenance.code())
+    assert provenance.measured_in(page.provenance("a", kept)) == [today]
+    kept.add("b", 1)
+    assert provenance.measured_in(page.provenance("a", kept)) == [today]
+
+
+def test_every_line_of_the_pages_says_when_its_figures_were_measured() -> None:
+    for path in (*sorted(EVIDENCE.rglob("*.md")), HOW_FAST):
+        text = path.read_text(encoding="utf-8")
+        assert "` at ." not in text, path
+        assert len(provenance.measured_in(text)) == len(re.findall(r"(?:^|: )Measured on ", text, re.MULTILINE)), path
 
 
 def test_links_are_relative_to_the_page() -> None:

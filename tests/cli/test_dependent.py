@@ -266,6 +266,16 @@ def test_colluders_are_dropped_and_the_honest_are_not(run: Run, folder: Path, co
     assert (pl.Series([row["label"] for row in document["labels"]]) == colluders).mean() > 0.97
 
 
+def test_a_fit_that_follows_colluders_blames_nobody_without_a_word(run: Run, folder: Path, colluders: pl.Series) -> None:
+    plain = run("aggregate", "colluders.csv", *FIT, "-o", "plain.csv")
+    assert (pl.read_csv(folder / "plain.csv")["label"] == colluders).mean() < 0.6
+    assert "12 annotators seem to share errors" in plain.stderr
+    assert "least reliable annotators" not in plain.stderr
+    judged = run("annotators", "colluders.csv", *FIT, "-o", "annotators.csv")
+    assert "spammer: h" in judged.stderr
+    assert "honest annotators may look like spammers" in judged.stderr
+
+
 def test_a_family_that_errs_together_is_not_dropped(run: Run, folder: Path, truth: pl.Series) -> None:
     result = run("aggregate", "verdicts.csv", *FIT, "--drop-colluders", "-o", "labels.csv", "--annotators", "a.csv")
     assert "nobody is dropped: " in result.stderr

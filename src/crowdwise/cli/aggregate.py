@@ -187,7 +187,8 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     job.table("--readings", lambda: items.select("item", "label") if heeded is None else heeded.frame(items, costs), "item")
     job.labels(result, items, more, None if grouped is None else grouped.people)
     votes = None if grouped is None else grouped.votes
-    job.say(summary_lines(result, read=votes, fill_unvoted=filled, by_cost=costs is not None))
+    in_doubt = heeded is not None and not changed
+    job.say(summary_lines(result, read=votes, fill_unvoted=filled, by_cost=costs is not None, in_doubt=in_doubt))
     fitting.say_choice(estimator, options.explain_choice)
 
 

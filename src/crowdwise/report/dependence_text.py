@@ -31,7 +31,7 @@ _DONE = {
     "undecided": "nobody is dropped: either may be the colluders; labels are as fitted, with lower confidence",
     "judged": (
         "accuracies are as fitted, where annotators who share errors confirm each other: theirs may be too high and those of "
-        "the others too low"
+        "the others too low, so that honest annotators may look like spammers"
     ),
 }
 

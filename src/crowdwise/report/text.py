@@ -154,11 +154,13 @@ def summary_lines(
     read: Annotations | None = None,
     fill_unvoted: bool = False,
     by_cost: bool = False,
+    in_doubt: bool = False,
 ) -> Iterator[str]:
     """What was read, how the fit went, and who deserves a look; of a classifier with how its training went.
 
     `read` are the votes as they were read, where those of the result were made from them. With `by_cost`, labels are not the
-    most probable classes, of which the result speaks.
+    most probable classes, of which the result speaks. Where the fit is `in_doubt`, it names nobody: one that follows those who
+    share errors finds the others unreliable.
     """
     from crowdwise.data.meetings import pairwise_agreement
 
@@ -194,7 +196,7 @@ def summary_lines(
     untold = int(result.untold.sum())
     if untold:
         yield f"{count(untold, 'item')} that nobody could tell, by how the votes fall (see the column note)"
-    weak = _unreliable(result, votes)
+    weak = [] if in_doubt else _unreliable(result, votes)
     if weak:
         yield f"least reliable annotators: {', '.join(weak)}"
 
