@@ -122,6 +122,20 @@ def test_features_repair_labels_that_two_stages_leave_wrong(name: str) -> None:
     assert model.predict_proba(NEW).max(axis=1).mean() == pytest.approx((model.predict(NEW) == NEW_TRUTH).mean(), abs=0.1)
 
 
+def test_new_rows_are_answered_by_the_corrected_classifier() -> None:
+    """A tree is too sure of new rows; the correction, learned on items that it had not seen, costs it less."""
+    with quiet():
+        model = CrowdEM(estimator=DecisionTreeClassifier(), max_iter=3).fit(FEATURES, VOTES)
+    f_nk, correction = np.maximum(model.model_.model.classifier.predict_proba(NEW), 1e-6), model.model_.correction
+    f_nk /= f_nk.sum(axis=1, keepdims=True)
+    rho, unsure = np.exp(correction.log_shares), 1 / (1 + np.exp(-correction.log_odds))
+    believed = rho * (f_nk / np.exp(correction.log_mean)) ** np.exp(correction.log_slope)
+    expected = (1 - unsure) * believed / believed.sum(axis=1, keepdims=True) + unsure * rho
+    np.testing.assert_allclose(model.predict_proba(NEW), expected, atol=1e-9)
+    each = np.arange(len(NEW)), NEW_TRUTH
+    assert -np.log(expected[each]).mean() < 0.85 * -np.log(f_nk[each]).mean()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
 def test_boosting_of_other_packages(package: str) -> None:

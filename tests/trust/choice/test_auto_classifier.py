@@ -20,6 +20,7 @@ from crowdwise.trust.choice import auto_classifier
 from crowdwise.trust.choice.auto_classifier import AutoClassifier
 from crowdwise.trust.choice.classifiers import CANDIDATES, check_methods
 from crowdwise.trust.choice.new_rows import NewRows, log_prob_by_class
+from crowdwise.trust.choice.selection import Row
 
 FEATURES, TRUTH = blobs(0, 300, 3, gap=4.0)
 VOTES = votes_on(TRUTH, even(4, 3, 0.75), share=0.8)
@@ -103,6 +104,23 @@ def test_a_score_has_a_part_of_new_rows_and_one_of_items_with_votes() -> None:
     ]
     assert np.isclose(held.terms(named).mean(), np.mean(expected))
     assert (np.bincount(VOTES.item[held.judges], minlength=300) == VOTES.votes_per_item // 2).all()
+
+
+def test_candidates_answer_for_rows_alone_and_for_rows_with_the_votes_that_do_not_judge() -> None:
+    """One who is wrong on every row, and right with votes on it."""
+    held, shown = NewRows(np.arange(300), VOTES, np.arange(300), 3, 0), []
+
+    class Candidate:
+        def predict_proba(self, X: Any, votes: Any = None) -> Any:
+            if votes is not None:
+                assert votes.items.tolist() == VOTES.items[X].tolist()
+                shown.append(votes.n_votes)
+            return np.eye(3)[TRUTH[X] if votes is not None else (TRUTH[X] + 1) % 3]
+
+    row = Row("candidate")
+    held.try_all([row], lambda *_: Candidate())
+    np.testing.assert_allclose(row.terms, held.terms(np.stack([(TRUTH + 1) % 3, TRUTH])))
+    assert sum(shown) == (~held.judges).sum() < VOTES.n_votes
 
 
 def test_small_data_take_the_simplest_without_a_comparison() -> None:
