@@ -14,16 +14,19 @@ import crowdwise
 import crowdwise.errors
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.label_sets import LabelSets
 
 BENCHMARK = Benchmark(
     "Which method is best where an item may have several labels, or votes speak against classes?",
     sections=("multilabel",),
     data=("affect", "wsd", "cf", "cf_amt", "dog", "labelme", "web"),
+    renders=("",),
     small={"SEEDS": [0], "ONE_LABEL": ("wsd",)},
     leaves_out=("few_answers",),
 )
 
+RUNS = Records("multilabel")
 EMOTIONS = ["anger", "disgust", "fear", "joy", "sadness", "surprise"]
 SEEDS = range(5)
 METHODS = ["majority per label", "dawid-skene per label", "consensus-sets", "label-wise", "label-wise, dependence"]
@@ -43,6 +46,18 @@ def affect(threshold: int) -> tuple[LabelSets, Any]:
     gold = [dict(pl.read_csv(SHARED / "affect" / f"truth_{name}.csv").rows()) for name in EMOTIONS]
     truth = np.array([[known[item] >= threshold for known in gold] for item in answers.items.tolist()])
     return answers, truth
+
+
+@RUNS.each
+def on_affect(threshold: int) -> dict[str, list[list[float]]]:
+    """Method -> scores, and both ends of their bootstrap intervals."""
+    answers, truth = affect(threshold)
+    draws = [np.random.default_rng(b).integers(0, len(truth), len(truth)) for b in range(300)]
+    found = {}
+    for method, chance in probabilities(answers).items():
+        again = [scores(chance[draw], truth[draw]) for draw in draws]
+        found[method] = [scores(chance, truth), *np.quantile(again, [0.025, 0.975], axis=0).tolist()]
+    return found
 
 
 def simulated(
@@ -67,6 +82,13 @@ def simulated(
     said = np.where(truth[item], draw < hit[annotator], draw > clear[annotator])
     names = np.array([f"l{k}" for k in range(n_labels)], dtype=object)
     return LabelSets.from_arrays(item, annotator, [names[row].tolist() for row in said], labels=names.tolist()), truth
+
+
+@RUNS.each
+def on_simulated(seed: int, together: bool) -> dict[str, list[float]]:
+    """Method -> scores."""
+    answers, truth = simulated(seed, together)
+    return {method: scores(chance, truth) for method, chance in probabilities(answers).items()}
 
 
 def probabilities(answers: LabelSets) -> dict[str, Any]:
@@ -109,6 +131,16 @@ def one_label(name: str, most_votes: int | None) -> tuple[LabelSets, crowdwise.A
     return answers, crowdwise.Annotations.from_arrays(*columns, votes["label"], classes=classes), truth, classes
 
 
+@RUNS.each
+def on_one_label(name: str, most_votes: int | None) -> dict[str, Any]:
+    """Answers per item, what `three` returns, and the accuracy of `consensus` on the votes."""
+    answers, votes, truth, classes = one_label(name, most_votes)
+    by, sure = three(answers, truth)
+    single = crowdwise.make("consensus").fit(votes).labels_
+    alone = float((np.array(classes)[truth.argmax(axis=1)] == single).mean())
+    return {"count": answers.n_votes / answers.n_items, "by": by, "alone": alone, "sure": sure}
+
+
 def half(answers: LabelSets) -> Any:
     """The share of the answers that choose a label, where that is not one half; a half is no majority."""
     share = np.column_stack(
@@ -146,21 +178,23 @@ def three(answers: LabelSets, truth: Any) -> tuple[list[float], list[float]]:
     return [scores(p, truth)[2] for p in found], [right, float(np.maximum(sure, 1 - sure).mean())]
 
 
+@RUNS.each
+def on_thin(seed: int, n_votes: int) -> tuple[list[float], list[float]]:
+    return three(*thin(seed, n_votes))
+
+
 def few_answers() -> list[str]:
     """Tables of real sets of one label per item, and of simulated rare labels, by the number of answers."""
     rows, exact = [], {}
     for name in ONE_LABEL:
         for most in (1, 2, 3, None):
-            answers, votes, truth, classes = one_label(name, most)
-            by, sure = three(answers, truth)
-            single = crowdwise.make("consensus").fit(votes).labels_
-            alone = float((np.array(classes)[truth.argmax(axis=1)] == single).mean())
-            exact[name, most] = by
-            count = answers.n_votes / answers.n_items
-            rows.append([f"{name}, {count:.1f} answers", *(f"{100 * x:.1f}" for x in (*by, alone, *sure))])
+            run = on_one_label(name, most)
+            exact[name, most] = run["by"]
+            cells = (f"{100 * x:.1f}" for x in (*run["by"], run["alone"], *run["sure"]))
+            rows.append([f"{name}, {run['count']:.1f} answers", *cells])
     more = []
     for n_votes in (1, 2, 4, 10, 20):
-        runs = [three(*thin(seed, n_votes)) for seed in SEEDS[:3]]
+        runs = [on_thin(seed, n_votes) for seed in SEEDS[:3]]
         cells = [100 * np.mean([run[part][k] for run in runs]) for part, k in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1))]
         more.append([f"{n_votes} answers", *(f"{x:.1f}" for x in cells)])
     best = {THREE[int(np.mean([by for (of, _), by in exact.items() if of != name], axis=0).argmax())] for name in ONE_LABEL}
@@ -177,6 +211,7 @@ def few_answers() -> list[str]:
     ]
 
 
+@RUNS.each
 def partial(seed: int, against: float, n_items: int = 300, n_classes: int = 4, n_annotators: int = 20) -> tuple[float, ...]:
     """Accuracy of Dawid-Skene on votes for classes alone, and of partial-dawid-skene on all votes."""
     rng = np.random.default_rng(seed)
@@ -198,42 +233,26 @@ def partial(seed: int, against: float, n_items: int = 300, n_classes: int = 4, n
 
 
 def main() -> None:
-    text = [provenance("python -m benchmarks run multilabel")]
-    text.append(
+    text = [
         "*affect*: 100 headlines, ten annotators each, six emotions rated from 0 to 100; an emotion applies from 50 (or 25) "
         "on, for annotators and gold alike. F1 over all labels (micro), mean F1 of labels (macro) and share of sets that are "
         "right as a whole, in percent, with 95% bootstrap intervals over headlines.\n"
-    )
+    ]
     rows = []
     for threshold in (50, 25):
-        answers, truth = affect(threshold)
-        draws = [np.random.default_rng(b).integers(0, len(truth), len(truth)) for b in range(300)]
-        for method, found in probabilities(answers).items():
-            again = np.array([scores(found[draw], truth[draw]) for draw in draws])
-            low, high = np.quantile(again, [0.025, 0.975], axis=0)
-            point = scores(found, truth)
-            cells = [f"{100 * p:.1f} ({100 * a:.1f}, {100 * b:.1f})" for p, a, b in zip(point, low, high, strict=True)]
+        for method, found in on_affect(threshold).items():
+            cells = [f"{100 * p:.1f} ({100 * a:.1f}, {100 * b:.1f})" for p, a, b in zip(*found, strict=True)]
             rows.append([f"from {threshold}, {method}", *cells])
     text.append(table(["affect", "F1 micro", "F1 macro", "exact"], rows))
     text.append(
         f"\nSimulated: 300 items, 30 annotators, four answers per item, eight labels, {len(SEEDS)} seeds; percent, mean and "
         "95% interval. *Together*: labels come in five patterns; *apart*: independently.\n"
     )
-    by: dict[str, list[list[str]]] = {method: [] for method in METHODS}
-    for together in (True, False):
-        runs: dict[str, list[list[float]]] = {method: [] for method in METHODS}
-        for seed in SEEDS:
-            answers, truth = simulated(seed, together)
-            for method, found in probabilities(answers).items():
-                runs[method].append(scores(found, truth))
-        for method, values in runs.items():
-            by[method].append([interval([row[k] for row in values], 100, 1) for k in (0, 2)])
-    text.append(
-        table(
-            ["method", "together: F1", "exact", "apart: F1", "exact"],
-            [[method, *cells[0], *cells[1]] for method, cells in by.items()],
-        )
-    )
+    runs = [[on_simulated(seed, together) for seed in SEEDS] for together in (True, False)]
+    rows = [
+        [method, *(interval([run[method][k] for run in part], 100, 1) for part in runs for k in (0, 2))] for method in METHODS
+    ]
+    text.append(table(["method", "together: F1", "exact", "apart: F1", "exact"], rows))
     text += few_answers()
     text.append(
         f"\nVotes against classes: 300 items, four classes, 20 annotators, four votes per item, {len(SEEDS)} seeds; accuracy "
@@ -245,4 +264,4 @@ def main() -> None:
         runs_of = [partial(seed, against) for seed in SEEDS]
         lines.append([f"{against:.0%}", *(interval([run[k] for run in runs_of], 100, 1) for k in range(3))])
     text.append(table(["votes against", "majority", "dawid-skene", "partial-dawid-skene"], lines))
-    put("multilabel", "\n".join(text))
+    put("multilabel", "\n".join([provenance("python -m benchmarks run multilabel", RUNS), *text]))

@@ -52,7 +52,7 @@ def posteriors(votes: crowdwise.Annotations) -> dict[str, tuple[Any, float]]:
     found = {"mean, rounded": (rounded_mean(votes), 0.0)}
     for name in METHODS:
         started = perf_counter()
-        found[name] = crowdwise.make(name).fit(votes).posterior_, perf_counter() - started
+        found[name] = crowdwise.make(name, confidence="model").fit(votes).posterior_, perf_counter() - started
     last, seconds = found["cumulative-link"]
     return found | {"cumulative-link, median": (one_hot(median_class(last), votes.n_classes), seconds)}
 

@@ -19,6 +19,7 @@ import crowdwise
 import crowdwise.errors
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.simulate.ratings import simulate_values
 
@@ -26,9 +27,11 @@ BENCHMARK = Benchmark(
     "How often do intervals of estimated numbers hold the truth?",
     sections=("coverage", "coverage more"),
     data=("affect", "movie_reviews"),
+    renders=("", "more"),
     small={"METHODS": ["mean", "gaussian-crowd"], "SEEDS": 1, "DRAWS": 1},
 )
 
+RUNS = Records("number_intervals")
 METHODS = ["mean", "median", "gaussian-crowd", "gaussian-crowd-bayes", "student-crowd", "covariance-crowd"]
 EMOTIONS = ["valence", "anger", "disgust", "fear", "joy", "sadness", "surprise"]
 LEVELS = (0.5, 0.8, 0.9)
@@ -60,21 +63,27 @@ def cell(scores: list[list[float]]) -> str:
     return means + (f" {spread[spread.index('±') :]}" if "±" in spread else "")
 
 
+@RUNS.each
+def parts_of(emotion: str, method: str) -> list[float]:
+    """Squared errors as intervals promise them, as held-out annotators and gold show them, and parts of the last."""
+    values, gold = affect(emotion)
+    plain, result = alone(method, values), crowdwise.make(method).fit(values).result_
+    estimate, promised = result.estimate[:, 0], float((plain.sd**2).mean())
+    off = gold - estimate
+    slope, level = np.polyfit(estimate, gold, 1)
+    straight = gold - slope * estimate - level
+    spread = np.array([values.value[values.item == n].std() for n in range(values.n_items)])
+    follows = np.corrcoef(np.abs(off - off.mean()), spread)[0, 1]
+    parts = [promised, promised * result.widened[0] ** 2, (off**2).mean()]
+    return [float(one) for one in (*parts, off.mean() ** 2, off.var() - straight.var(), straight.var(), follows)]
+
+
 def causes() -> str:
-    """Where the squared errors of affect come from: what intervals promise, what held-out annotators show, and gold."""
+    """Where the squared errors of affect come from."""
     rows = []
     for emotion in EMOTIONS:
-        values, gold = affect(emotion)
         for method in ("mean", "gaussian-crowd-bayes"):
-            plain, result = alone(method, values), crowdwise.make(method).fit(values).result_
-            estimate, promised = result.estimate[:, 0], float((plain.sd**2).mean())
-            off = gold - estimate
-            slope, level = np.polyfit(estimate, gold, 1)
-            straight = gold - slope * estimate - level
-            spread = np.array([values.value[values.item == n].std() for n in range(values.n_items)])
-            follows = np.corrcoef(np.abs(off - off.mean()), spread)[0, 1]
-            parts = [promised, promised * float(result.widened[0]) ** 2, float((off**2).mean())]
-            parts += [float(off.mean() ** 2), float(off.var() - straight.var()), float(straight.var())]
+            *parts, follows = parts_of(emotion, method)
             rows.append([emotion, method, *(f"{part:.0f}" for part in parts), f"{follows:.2f}"])
     header = [
         "set",
@@ -104,25 +113,30 @@ def causes() -> str:
     )
 
 
+def both(method: str, values: Ratings, truth: np.ndarray) -> list[list[float]]:
+    """Coverage by the model alone, and as given."""
+    return [covered(alone(method, values), truth), covered(crowdwise.make(method).fit(values).result_, truth)]
+
+
+@RUNS.each
+def on_affect(emotion: str, method: str) -> list[list[float]]:
+    return both(method, *affect(emotion))
+
+
+@RUNS.each
+def with_known(emotion: str, method: str, seed: int) -> list[float]:
+    """Coverage on the other items."""
+    values, gold = affect(emotion)
+    chosen = np.random.default_rng(seed).permutation(values.n_items)[:KNOWN]
+    told = {values.items[n]: gold[n] for n in chosen}
+    rest = np.setdiff1d(np.arange(values.n_items), chosen)
+    return covered(crowdwise.make(method).fit(values, gold=told).result_, gold, rest)
+
+
 def real() -> str:
     text = []
-    before, after, known = [], [], []
-    for emotion in EMOTIONS:
-        values, gold = affect(emotion)
-        lines: dict[str, list[str]] = {"before": [], "after": [], "known": []}
-        for method in METHODS:
-            lines["before"].append(cell([covered(alone(method, values), gold)]))
-            lines["after"].append(cell([covered(crowdwise.make(method).fit(values).result_, gold)]))
-            scores = []
-            for seed in range(DRAWS):
-                chosen = np.random.default_rng(seed).permutation(values.n_items)[:KNOWN]
-                told = {values.items[n]: gold[n] for n in chosen}
-                rest = np.setdiff1d(np.arange(values.n_items), chosen)
-                scores.append(covered(crowdwise.make(method).fit(values, gold=told).result_, gold, rest))
-            lines["known"].append(cell(scores))
-        before.append([emotion, *lines["before"]])
-        after.append([emotion, *lines["after"]])
-        known.append([emotion, *lines["known"]])
+    before, after = ([[one, *(cell([on_affect(one, m)[k]]) for m in METHODS)] for one in EMOTIONS] for k in (0, 1))
+    known = [[one, *(cell([with_known(one, m, seed) for seed in range(DRAWS)]) for m in METHODS)] for one in EMOTIONS]
     shares = "Share of items whose 50, 80 and 90% interval holds gold, in percent"
     text += [f"\n**Affect.** {shares}, by the model alone:\n", table(["set", *METHODS], before)]
     text += ["\nWith the spread of each item's answers and held-out annotators, as `crowdwise regress` gives them:\n"]
@@ -182,16 +196,16 @@ CROWDS: dict[str, Callable[[int], Crowd]] = {
 }
 
 
+@RUNS.each
+def on_crowd(name: str, method: str, seed: int) -> list[list[float]]:
+    return both(method, *CROWDS[name](seed))
+
+
 def simulated() -> str:
-    before, after = [], []
-    for name, draw in CROWDS.items():
-        crowds = [draw(seed) for seed in range(SEEDS)]
-        rows: dict[str, list[str]] = {"before": [], "after": []}
-        for method in METHODS:
-            rows["before"].append(cell([covered(alone(method, values), truth) for values, truth in crowds]))
-            rows["after"].append(cell([covered(crowdwise.make(method).fit(values).result_, truth) for values, truth in crowds]))
-        before.append([name, *rows["before"]])
-        after.append([name, *rows["after"]])
+    before, after = (
+        [[name, *(cell([on_crowd(name, m, seed)[k] for seed in range(SEEDS)]) for m in METHODS)] for name in CROWDS]
+        for k in (0, 1)
+    )
     return "\n".join(
         [
             f"\n**Simulated crowds.** 200 items of standard normal truth, five answers each, {SEEDS} seeds. Share of items "
@@ -205,16 +219,21 @@ def simulated() -> str:
     )
 
 
-def movies() -> str:
-    """Reviews that come with numbers of stars, as their authors gave them."""
+@RUNS.each
+def on_movies(method: str) -> list[Any]:
+    """Coverage by the model alone and as given, and the factor by which held-out annotators widen."""
     folder = SHARED / "movie_reviews"
     values = crowdwise.read(folder / "annotations.csv", Ratings)
     gold = values.known(pl.read_csv(folder / "truth.csv"))[:, 0]
-    rows = [["model alone"], ["as given"]]
-    for method in METHODS:
-        result = crowdwise.make(method).fit(values).result_
-        rows[0].append(cell([covered(alone(method, values), gold)]))
-        rows[1].append(f"{cell([covered(result, gold)])} ({result.widened[0]:.2f})")
+    result = crowdwise.make(method).fit(values).result_
+    return [covered(alone(method, values), gold), covered(result, gold), float(result.widened[0])]
+
+
+def movies() -> str:
+    """Reviews that come with numbers of stars, as their authors gave them."""
+    runs = [on_movies(method) for method in METHODS]
+    rows = [["model alone", *(cell([plain]) for plain, _, _ in runs)]]
+    rows.append(["as given", *(f"{cell([given])} ({widened:.2f})" for _, given, widened in runs)])
     words = (
         "\n**Movie reviews.** The same shares, with the factor by which held-out annotators widen intervals. Half of "
         "the annotators leave two or three answers per item, and what such fits get wrong need not be wrong with all "
@@ -223,29 +242,35 @@ def movies() -> str:
     return "\n".join([words, table(["intervals", *METHODS], rows)])
 
 
+@RUNS.each
+def on_million(method: str) -> list[Any]:
+    """Processor time of a fit that stops at the model and of a whole one, rounds, and coverage by both."""
+    crowd = simulate_values(100_000, 1000, 10, random_state=0)
+    started = process_time()
+    plain = alone(method, crowd.values)
+    between = process_time()
+    model = crowdwise.make(method).fit(crowd.values)
+    seconds = [between - started, process_time() - between]
+    return [*seconds, model.n_iter_, *(covered(result, crowd.truth[:, 0]) for result in (plain, model.result_))]
+
+
 def large() -> str:
-    """Processor time of one fit, and of one that stops at the model."""
-    simulated = simulate_values(100_000, 1000, 10, random_state=0)
-    values, truth = simulated.values, simulated.truth[:, 0]
     rows = []
     for method in ("mean", "median", "gaussian-crowd", "gaussian-crowd-bayes", "covariance-crowd"):
-        started = process_time()
-        plain = alone(method, values)
-        between = process_time()
-        model = crowdwise.make(method).fit(values)
-        seconds = [f"{between - started:.1f}", f"{process_time() - between:.1f}"]
-        shares = [cell([covered(result, truth)]) for result in (plain, model.result_)]
-        rows.append([method, *seconds, str(model.n_iter_), *shares])
+        first, second, n_iter, *shares = on_million(method)
+        rows.append([method, f"{first:.1f}", f"{second:.1f}", str(n_iter), *(cell([share]) for share in shares)])
     head = "\n**A million values** of 1,000 annotators on 100,000 items; processor seconds:\n"
     return "\n".join([head, table(["method", "model alone", "as given", "rounds", "model alone", "as given"], rows)])
 
 
 def more() -> None:
-    put("coverage more", "\n".join([provenance("python -m benchmarks run number_intervals more"), movies(), large()]))
+    text = [movies(), large()]
+    put("coverage more", "\n".join([provenance("python -m benchmarks run number_intervals more", RUNS), *text]))
 
 
 def coverage_table() -> None:
-    put("coverage", "\n".join([provenance("python -m benchmarks run number_intervals"), causes(), real(), simulated()]))
+    text = [causes(), real(), simulated()]
+    put("coverage", "\n".join([provenance("python -m benchmarks run number_intervals", RUNS), *text]))
 
 
 def main() -> None:

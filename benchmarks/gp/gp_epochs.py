@@ -9,15 +9,11 @@ the logarithms of the Dirichlet parameters, which Adam moves faster where counts
 points, kernel, labels (votes + 1, normalised) and matrices (prior + counts under these labels; the release's own start is
 worse), see batches of the same size and let the inducing points move after the same epoch. Their rate is the best on the
 first seed. One function, written from the formulas, gives the bound of all on all items after every epoch.
-
-Runs are kept in benchmarks/.runs/gp_epochs.json, so that an interrupted command goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +23,7 @@ from torch import Tensor, nn
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, interval, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from benchmarks.versus.versus_gp import Ours
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError
@@ -38,6 +34,7 @@ BENCHMARK = Benchmark(
     sections=("gp epochs",),
     data=("mnist",),
     packages=("torch",),
+    renders=("simulated",),
     quick="mnist --seeds 1 --adam-epochs 1 --dry-run",
 )
 
@@ -45,7 +42,7 @@ BATCH, M, FROZEN = 100, 50, 5
 RATES = (1e-1, 3e-2)
 SHOWN = (1, 2, 5, 10, 20, 50, 100)
 GOAL = 10
-RUNS = KEPT / "gp_epochs.json"
+RUNS = Records("gp_epochs")
 OURS = "svgpcr"
 # q(Z) and q(R) in closed form, q(U) by Adam: which part of the gain is whose.
 HALF = "svgpcr, q(U) by adam"
@@ -233,22 +230,13 @@ def reached(record: dict[str, list[float]], goal: float) -> int | None:
 
 def measure(name: str, seeds: int, most: int) -> tuple[dict[str, list[dict[str, list[float]]]], list[str]]:
     """Runs by method, one dict per seed, and what the rates did on the first seed."""
-    kept: dict[str, dict] = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-    crowds = [SETS[name](seed) for seed in range(seeds)]
 
     def once(method: str, rate: float, seed: int, epochs: int) -> dict[str, list[float]]:
         key = f"{name} / {method} / {rate:g} / batch {BATCH}, M {M}, {epochs} epochs / {seed}"
         if method.startswith(OURS):  # with its defaults, which may change
             model = SVGPCR(**settings_of(method, rate))
             key += f" / rate {model.rate}, learning_rate {model.learning_rate}, warmup {model.warmup}, {model.annotator_prior}"
-        if key not in kept:
-            started = perf_counter()
-            kept[key] = run(crowds[seed], method, rate, seed, epochs)
-            RUNS.parent.mkdir(exist_ok=True)
-            RUNS.write_text(json.dumps(kept))
-            path = {e: round(kept[key]["bound"][e], 3) for e in (0, *SHOWN) if e <= epochs}
-            print(key, path, f"labels {kept[key]['labels'][-1]:.4f}", f"{perf_counter() - started:.0f} s", flush=True)
-        return kept[key]
+        return RUNS.once(key, lambda: run(SETS[name](seed), method, rate, seed, epochs))
 
     results = {method: [once(method, 0, seed, SHOWN[-1]) for seed in range(seeds)] for method in (OURS,)}
     goals = [one["bound"][GOAL] for one in results[OURS]]
@@ -292,8 +280,7 @@ def main() -> None:
     options.add_argument("--dry-run", action="store_true", help="print the tables, leave the page as it is")
     given = options.parse_args()
     text = (
-        provenance(f"python -m benchmarks run gp_epochs {' '.join(given.sets)}")
-        + f"\nThe evidence lower bound over all items, divided by their number, after so many epochs; batches of {BATCH}, "
+        f"\nThe evidence lower bound over all items, divided by their number, after so many epochs; batches of {BATCH}, "
         f"M = {M}, float64, robust-max. Five annotators: right in 95, 90 and 80%, a spammer, an adversary who shifts the class "
         "in 90%. *svgpcr* has its default settings: q(Z) and q(R) in closed form, natural steps for q(U), Adam for kernel and "
         "inducing points alone; its first two epochs keep the labels of the start. *q(U) by adam* has "
@@ -307,4 +294,4 @@ def main() -> None:
     if given.dry_run:
         print(text)
         return
-    put("gp epochs", text)
+    put("gp epochs", provenance(f"python -m benchmarks run gp_epochs {' '.join(given.sets)}", RUNS) + text)

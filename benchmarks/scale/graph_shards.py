@@ -13,8 +13,10 @@ import resource
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,25 +24,31 @@ import polars as pl
 from benchmarks.accuracy.graph import grid, smooth, votes_on
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "Do a million edges fit in shards?",
     sections=("graph shards",),
+    renders=("",),
     small={"SIDE": 8, "GRIDS": 2, "INFERENCES": ("bp",)},
 )
 
+RUNS = Records("graph_shards")
 SIDE, GRIDS, SHARDS, TOL = 71, 100, 8, 1e-4
 INFERENCES = ("mean-field", "bp")
 
 
-def write(folder: Path) -> None:
-    """Votes, edges and truth."""
-    rng = np.random.default_rng(0)
+@cache
+def written() -> tempfile.TemporaryDirectory:
+    """A folder with votes, edges and truth, which lasts as long as this process."""
+    made = tempfile.TemporaryDirectory()
+    folder, rng = Path(made.name), np.random.default_rng(0)
     truth = np.concatenate([smooth(SIDE, rng) for _ in range(GRIDS)])
     edges = np.concatenate([grid(SIDE) + each * SIDE * SIDE for each in range(GRIDS)])
     votes_on(truth, rng).to_frame().write_parquet(folder / "votes.parquet")
     pl.DataFrame(edges, schema=["source", "target"]).write_parquet(folder / "edges.parquet")
     pl.DataFrame({"item": np.arange(len(truth)), "truth": truth}).write_parquet(folder / "truth.parquet")
+    return made
 
 
 def run(where: str, inference: str, folder: Path) -> None:
@@ -66,22 +74,25 @@ def run(where: str, inference: str, folder: Path) -> None:
     print(json.dumps(facts | {"seconds": seconds, "memory": memory, "right": right, "coupling": model.coupling_}))
 
 
+@RUNS.each
+def measured(where: str, inference: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", __spec__.name, where, inference, written().name]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
 def measure_all() -> None:
     rows = []
-    with tempfile.TemporaryDirectory() as name:
-        write(Path(name))
-        for inference in INFERENCES:
-            for where in ("memory", "local"):
-                command = [sys.executable, "-m", __spec__.name, where, inference, name]
-                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                facts = json.loads(done.stdout.splitlines()[-1])
-                place = "memory" if where == "memory" else f"{SHARDS} shards out of core"
-                cells = [f"{facts['edges']:,}", f"{facts['votes']:,}", str(facts["n_iter"]), f"{facts['seconds']:.0f}"]
-                cells += [f"{facts['memory']:.0f}", f"{facts['coupling']:.4f}", f"{100 * facts['right']:.2f}"]
-                rows.append([inference, place, *cells])
-                print(rows[-1], flush=True)
+    for inference in INFERENCES:
+        for where in ("memory", "local"):
+            facts = measured(where, inference)
+            place = "memory" if where == "memory" else f"{SHARDS} shards out of core"
+            cells = [f"{facts['edges']:,}", f"{facts['votes']:,}", str(facts["n_iter"]), f"{facts['seconds']:.0f}"]
+            cells += [f"{facts['memory']:.0f}", f"{facts['coupling']:.4f}", f"{100 * facts['right']:.2f}"]
+            rows.append([inference, place, *cells])
+            print(rows[-1], flush=True)
     header = ["inference", "where", "edges", "votes", "iterations", "processor seconds", "MB", "coupling", "accuracy"]
-    put("graph shards", f"{provenance('python -m benchmarks run graph_shards')}\n{table(header, rows)}")
+    put("graph shards", f"{provenance('python -m benchmarks run graph_shards', RUNS)}\n{table(header, rows)}")
 
 
 def main() -> None:

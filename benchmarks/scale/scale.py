@@ -17,16 +17,18 @@ from time import perf_counter
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 from crowdwise.estimator.registry import label_methods
 
 BENCHMARK = Benchmark(
     "What does every method need on a million votes?",
     sections=("scale",),
+    renders=("",),
     quick="--votes 1000 majority",
 )
 
 METHODS = label_methods()
-
+RUNS = Records("scale")
 LIMIT = 600
 
 
@@ -53,33 +55,34 @@ def run(method: str, n_votes: int) -> dict:
     }
 
 
+@RUNS.each
+def measured(method: str, n_votes: int) -> dict:
+    """`run` in a process of its own, or a note of why there is nothing."""
+    words = [sys.executable, "-m", __spec__.name, "--run", method, "--votes", str(n_votes)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return {"note": f"not finished in {LIMIT} s"}
+    if done.returncode:
+        return {"note": "failed: " + done.stderr.strip().splitlines()[-1][:100]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def measure_all(methods: list[str], n_votes: int) -> None:
     rows = []
     for method in methods:
-        words = [sys.executable, "-m", __spec__.name, "--run", method, "--votes", str(n_votes)]
-        try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            rows.append([method, f"not finished in {LIMIT} s", "", "", "", ""])
-        else:
-            if done.returncode:
-                rows.append([method, "failed: " + done.stderr.strip().splitlines()[-1][:100], "", "", "", ""])
-            else:
-                got = json.loads(done.stdout.splitlines()[-1])
-                state = f"{got['iterations']}{'' if got['converged'] else ' (cap)'}"
-                rows.append(
-                    [
-                        method,
-                        f"{got['seconds']:.1f}",
-                        state,
-                        f"{got['gigabytes']:.1f}",
-                        f"{100 * got['accuracy']:.1f}",
-                        got["said"],
-                    ]
-                )
+        got = measured(method, n_votes)
+        cells = [got["note"], "", "", "", ""] if "note" in got else [
+            f"{got['seconds']:.1f}",
+            f"{got['iterations']}{'' if got['converged'] else ' (cap)'}",
+            f"{got['gigabytes']:.1f}",
+            f"{100 * got['accuracy']:.1f}",
+            got["said"],
+        ]  # fmt: skip
+        rows.append([method, *cells])
         print(rows[-1], flush=True)
     text = [
-        provenance("python -m benchmarks run scale"),
+        provenance("python -m benchmarks run scale", RUNS),
         f"\n{n_votes:,} simulated votes: {n_votes // 10:,} items, 1,000 annotators, K = 5 (2 where the method takes no more), "
         "seed 0, default settings; one process each, memory with the votes and Python included.\n",
         table(["method", "seconds", "iterations", "GB", "labels right, %", "announced"], rows),

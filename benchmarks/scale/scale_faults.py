@@ -18,13 +18,16 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import atexit
 import secrets
 import signal
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -34,6 +37,7 @@ import polars as pl
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 from crowdwise import DawidSkene
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
@@ -45,15 +49,18 @@ BENCHMARK = Benchmark(
     "Does a fit on Ray survive killed actors, nodes and drivers?",
     sections=("scale faults",),
     packages=("ray",),
+    renders=("",),
     no_quick="starts and kills a cluster of three nodes, which takes a minute",
 )
 
+RUNS = Records("scale_faults")
 SECTION = "scale faults"
 SHARDS = 8
 # So that every fit has the same iterations, and there are enough of them to strike at.
 SETTINGS: dict[str, Any] = {"max_iter": 30, "tol": 1e-300}
 
 
+@cache
 def simulated(n_votes: int) -> Annotations:
     return simulate(n_items=n_votes // 5, n_annotators=300, n_classes=5, votes_per_item=5, random_state=0).votes
 
@@ -67,36 +74,61 @@ def fitted(votes: Any, engine: Any, progress: Progress | None = None) -> tuple[A
     return model.result_, perf_counter() - begin
 
 
-def struck(votes: Annotations, engine: Ray, calm: Any, when: int, strike: Callable[[], None]) -> tuple[bool, float, float]:
+@cache
+def running(n_votes: int) -> tuple[Ray, Callable[[], None], Any]:
+    """An engine on a cluster that lasts as long as this process, what kills its third node, and the undisturbed fit."""
+    # Before Ray is imported, which reads them once.
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    from ray.cluster_utils import Cluster
+
+    opened = ExitStack()
+    atexit.register(opened.close)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    opened.callback(cluster.shutdown)
+    cluster.add_node(num_cpus=2)
+    third = cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    opened.enter_context(connect(cluster.address))
+    engine = opened.enter_context(Ray(cluster.address, shards=SHARDS))
+    # It compiles, too.
+    calm, _ = fitted(simulated(n_votes), engine)
+    print(f"{calm.n_iter} iterations, {engine.place}", flush=True)
+    return engine, lambda: cluster.remove_node(third, allow_graceful=False), calm
+
+
+def struck(n_votes: int, when: int, strike: Callable[[], None]) -> tuple[bool, float, float]:
     """Whether labels are equal, the largest difference of a probability, and the seconds of a fit with a fault."""
 
     def progress(iteration: int, bound: float, change: float) -> None:
         if iteration == when:
             strike()
 
-    result, seconds = fitted(votes, engine, progress)
+    engine, _, calm = running(n_votes)
+    result, seconds = fitted(simulated(n_votes), engine, progress)
     assert isinstance(engine._shards, RayShards)
     assert engine._shards.n_lost >= 1, "the fault did not strike"
     return bool((result.codes == calm.codes).all()), float(np.abs(result.posterior - calm.posterior).max()), seconds
 
 
-def actors(votes: Annotations, engine: Ray, calm: Any, trials: int) -> tuple[list[tuple[bool, float, float]], float]:
-    """What became of every trial, and the median seconds of a fit without a fault."""
-    import ray
-
-    rng, done, usual = np.random.default_rng(0), [], []
+@RUNS.each
+def actor(n_votes: int, trial: int) -> tuple[float, tuple[bool, float, float]]:
+    """Seconds of a fit without a fault, and what became of one in which an actor is killed."""
+    engine, rng = running(n_votes)[0], np.random.default_rng(trial)
 
     def strike() -> None:
+        import ray
+
         assert isinstance(engine._shards, RayShards)
         hosts = engine._shards._hosts
         ray.kill(hosts[rng.integers(len(hosts))].actor)
 
-    for trial in range(trials):
-        when = int(rng.integers(1, SETTINGS["max_iter"]))
-        usual.append(fitted(votes, engine)[1])
-        done.append(struck(votes, engine, calm, when, strike))
-        print(f"trial {trial + 1}: killed after iteration {when}, {done[-1]}, undisturbed {usual[-1]:.1f} s", flush=True)
-    return done, float(np.median(usual))
+    usual = fitted(simulated(n_votes), engine)[1]
+    return usual, struck(n_votes, int(rng.integers(1, SETTINGS["max_iter"])), strike)
+
+
+@RUNS.each
+def node(n_votes: int) -> tuple[bool, float, float]:
+    return struck(n_votes, 12, running(n_votes)[1])
 
 
 def run(path: str, folder: str, target: str, dies_at: int) -> None:
@@ -111,8 +143,10 @@ def run(path: str, folder: str, target: str, dies_at: int) -> None:
         result.write_labels(target)
 
 
-def driver(votes: Annotations, dies_at: int) -> tuple[bool, float, float]:
+@RUNS.each
+def driver(n_votes: int, dies_at: int) -> tuple[bool, float, float]:
     """Kill the driver and start it again: labels, probabilities, and seconds over a run that nobody disturbed."""
+    votes = simulated(n_votes)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         frame = {
@@ -142,35 +176,20 @@ def driver(votes: Annotations, dies_at: int) -> tuple[bool, float, float]:
     return calm["label"].equals(again["label"]), worst, first + second - alone
 
 
-def row(name: str, done: list[tuple[bool, float, float]], usual: float) -> list[str]:
+def row(name: str, done: Sequence[tuple[bool, float, float]], usual: float) -> list[str]:
     equal, worst, seconds = sum(d[0] for d in done), max(d[1] for d in done), [d[2] - usual for d in done]
     return [name, str(len(done)), f"{equal} of {len(done)}", f"{worst:.1g}", f"{np.mean(seconds):.1f}", f"{max(seconds):.1f}"]
 
 
 def measure_all(trials: int, n_votes: int, dry: bool) -> None:
-    # Before Ray is imported, which reads them once.
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    from ray.cluster_utils import Cluster
-
-    votes = simulated(n_votes)
-    rows = [row("driver killed, run again", [driver(votes, dies_at=18)], 0.0)]
-    print(rows[0], flush=True)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-    cluster.add_node(num_cpus=2)
-    third = cluster.add_node(num_cpus=1)
-    cluster.wait_for_nodes()
-    with connect(cluster.address), Ray(cluster.address, shards=SHARDS) as engine:
-        # The first one compiles.
-        calm, _ = fitted(votes, engine)
-        print(f"{calm.n_iter} iterations, {engine.place}", flush=True)
-        killed, usual = actors(votes, engine, calm, trials)
-        node = struck(votes, engine, calm, 12, lambda: cluster.remove_node(third, allow_graceful=False))
-        print(f"node: {node}, {engine.place}", flush=True)
-    cluster.shutdown()
-    rows = [row("an actor killed", killed, usual), row("a node killed", [node], usual), *rows]
+    # Before there is a cluster on this machine.
+    last = row("driver killed, run again", [driver(n_votes, 18)], 0.0)
+    alone, killed = zip(*(actor(n_votes, trial) for trial in range(trials)), strict=True)
+    usual = float(np.median(alone))
+    rows = [row("an actor killed", killed, usual), row("a node killed", [node(n_votes)], usual), last]
     text = [
-        provenance("python -m benchmarks run scale_faults"),
-        f"\nDawid-Skene on {votes.n_votes:,} simulated votes ({votes.n_items:,} items, 300 annotators, K = 5), "
+        provenance("python -m benchmarks run scale_faults", RUNS),
+        f"\nDawid-Skene on {n_votes:,} simulated votes ({n_votes // 5:,} items, 300 annotators, K = 5), "
         f"{SHARDS} shards, {SETTINGS['max_iter']} iterations; undisturbed, five actors on three nodes of one machine take "
         f"{usual:.1f} s.\n",
         table(["fault", "trials", "labels equal", "largest difference", "seconds lost, mean", "most"], rows),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from functools import cache, lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.registry import make_classifier
@@ -30,9 +32,11 @@ BENCHMARK = Benchmark(
     "Do several processes train the same network, and how fast?",
     sections=("scale training",),
     packages=("torch", "ray"),
+    renders=("",),
     no_quick="starts three kinds of processes for every method, which takes minutes",
 )
 
+RUNS = Records("scale_training")
 SECTION = "scale training"
 DOUBLE = " in double precision"
 METHODS: dict[str, dict[str, Any]] = {
@@ -44,9 +48,11 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 # No dropout, whose draws are every process's own, and nothing held out: every run has the same epochs.
 SHARED: dict[str, Any] = {"dropout": 0.0, "validation": 0.0, "batch_size": 512, "init": "majority"}
-ENGINES: dict[str, Any] = {"one process": None, "two by torchrun": Torchrun(2), "two by Ray": RayTrain(2)}
+ALONE = "one process"
+ENGINES: dict[str, Any] = {ALONE: None, "two by torchrun": Torchrun(2), "two by Ray": RayTrain(2)}
 
 
+@cache
 def simulated(n_items: int, n_features: int = 64, n_classes: int = 5, n_annotators: int = 20) -> tuple[np.ndarray, Annotations]:
     rng = np.random.default_rng(0)
     truth = rng.integers(n_classes, size=n_items)
@@ -58,17 +64,28 @@ def simulated(n_items: int, n_features: int = 64, n_classes: int = 5, n_annotato
     return X, Annotations.from_arrays(item, who, label, classes=range(n_classes))
 
 
-def fitted(name: str, engine: Any, X: np.ndarray, votes: Annotations, epochs: int) -> tuple[Any, float, float]:
+@lru_cache(2)
+def fitted(name: str, where: str, n_items: int, epochs: int) -> tuple[Any, float, float]:
     """The fit, its seconds per epoch, and all its other seconds."""
+    X, votes = simulated(n_items)
     wanted, name = SHARED | METHODS[name] | {"epochs": epochs}, name.removesuffix(DOUBLE)
     known = make_classifier(name).get_params()
     settings = {key: value for key, value in wanted.items() if key in known}
     times: list[float] = []
-    begin = perf_counter()
-    model = make_classifier(name, **settings).fit(X, votes, engine=engine, progress=lambda *_: times.append(perf_counter()))
+    model, begin = make_classifier(name, **settings), perf_counter()
+    model.fit(X, votes, engine=ENGINES[where], progress=lambda *_: times.append(perf_counter()))
     whole = perf_counter() - begin
     epoch = (times[-1] - times[0]) / (len(times) - 1)
     return model, epoch, whole - epoch * len(times)
+
+
+@RUNS.each
+def measured(name: str, where: str, n_items: int, epochs: int) -> dict[str, float]:
+    """Seconds, and how far posteriors and labels are from those of one process."""
+    alone = fitted(name, ALONE, n_items, epochs)[0]
+    model, epoch, other = fitted(name, where, n_items, epochs)
+    apart = float(np.abs(model.posterior_ - alone.posterior_).max())
+    return {"epoch": epoch, "other": other, "apart": apart, "equal": float((model.labels_ == alone.labels_).mean())}
 
 
 def main() -> None:
@@ -83,17 +100,12 @@ def main() -> None:
         parser.error("an epoch is measured from the end of another: --epochs must be 2 or more")
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", CrowdwiseWarning)
-    X, votes = simulated(given.items)
     rows = []
     for name in given.methods:
-        alone = None
-        for label in dict.fromkeys(["one process", *given.engines]):
-            model, epoch, other = fitted(name, ENGINES[label], X, votes, given.epochs)
-            alone = model if alone is None else alone
-            difference = np.abs(model.posterior_ - alone.posterior_).max()
-            equal = (model.labels_ == alone.labels_).mean()
-            compared = ["-", "-"] if model is alone else [f"{difference:.0e}", f"{100 * equal:.2f}%"]
-            rows.append([f"{name}, {label}", f"{epoch:.3f}", f"{other:.1f}", *compared])
+        for where in dict.fromkeys([ALONE, *given.engines]):
+            run = measured(name, where, given.items, given.epochs)
+            compared = ["-", "-"] if where == ALONE else [f"{run['apart']:.0e}", f"{100 * run['equal']:.2f}%"]
+            rows.append([f"{name}, {where}", f"{run['epoch']:.3f}", f"{run['other']:.1f}", *compared])
             print(*rows[-1], sep="\t", flush=True)
     header = ["method, processes", "s per epoch", "other s", "largest difference of posteriors", "equal labels"]
     told = (
@@ -102,7 +114,7 @@ def main() -> None:
         "from step to step; in double precision it stays rounding. Networks as small as these wait for each other longer than "
         "they compute. *Other s* has the start of the processes in it.\n"
     )
-    text = f"{provenance('python -m benchmarks run scale_training')}\n{told}\n{table(header, rows)}"
+    text = f"{provenance('python -m benchmarks run scale_training', RUNS)}\n{told}\n{table(header, rows)}"
     if given.dry_run:
         print(text)
     else:

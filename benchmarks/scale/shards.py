@@ -7,12 +7,13 @@
     python -m benchmarks run shards cost
 
 Every run has a process of its own. Votes and work folders lie in a scratch folder, CROWDWISE_SCRATCH or the system's, and are
-deleted afterwards; `large` needs 15 GB there. What was measured is kept in benchmarks/.runs, where `cost` finds it.
+deleted afterwards; `large` needs 15 GB there.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import re
@@ -22,7 +23,8 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
@@ -31,7 +33,7 @@ import numpy as np
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, put, table
-from benchmarks.records import KEPT
+from benchmarks.records import Records
 from benchmarks.scale.large_votes import VOTES_PER_ITEM, truth, write
 
 BENCHMARK = Benchmark(
@@ -39,11 +41,12 @@ BENCHMARK = Benchmark(
     sections=("shards equal", "shards real", "shards overhead", "shards large", "shards cost"),
     data=("labelled",),
     packages=("ray", "psutil"),
+    renders=("equal", "real", "overhead", "large", "cost"),
     quick="real",
     small={"SETS": ("dog",)},
 )
 
-RUNS = KEPT / "shards.json"
+RUNS = Records("shards")
 OVERHEAD, LARGE, CLASSES, ANNOTATORS = 10_000_000, 100_000_000, 15, 10_000
 ITERATIONS = 12
 SETS = ("adult", "bluebird", "cf", "convarg_pairs", "dog", "labelme", "ner_mturk", "product", "rte", "sentence_polarity", "web")
@@ -52,79 +55,115 @@ SETS = ("adult", "bluebird", "cf", "convarg_pairs", "dog", "labelme", "ner_mturk
 # -- the same answers --------------------------------------------------------------------------
 
 
-def equal() -> None:
-    """Every method that runs on shards, on 1, 2 and 8 of them and on Ray with one and two nodes, beside the fit in memory."""
-    from ray.cluster_utils import Cluster
-
+@cache
+def small_crowd() -> Any:
     from crowdwise.data.simulate import simulate
-    from crowdwise.estimator.registry import make, select
+
+    return simulate(n_items=40_000, n_annotators=300, n_classes=5, votes_per_item=(2, 8), random_state=0).votes
+
+
+@cache
+def in_memory(method: str) -> Any:
+    from crowdwise.estimator.registry import make
+
+    return make(method).fit(small_crowd())
+
+
+@contextmanager
+def placed(kind: str, size: int) -> Iterator[Any]:
+    """An engine on so many shards of this process, or on Ray with so many nodes."""
     from crowdwise.scale import Local, Ray
 
-    votes = simulate(n_items=40_000, n_annotators=300, n_classes=5, votes_per_item=(2, 8), random_state=0).votes
-    methods = list(select(shards=True))
-    memory = {name: make(name).fit(votes) for name in methods}
-    found: dict[str, list[str]] = {name: [] for name in methods}
+    if kind == "local":
+        with Local(shards=size) as engine:
+            yield engine
+        return
+    from ray.cluster_utils import Cluster
 
-    def compare(engine: Any) -> None:
+    cluster = Cluster()
+    try:
+        for _ in range(size):
+            cluster.add_node(num_cpus=2)
+        with Ray(address=cluster.address, shards=8) as engine:
+            yield engine
+    finally:
+        cluster.shutdown()
+
+
+@RUNS.each
+def compared(kind: str, size: int, methods: list[str]) -> dict[str, Any]:
+    """The votes, and by method the largest difference, and whether labels and iterations are the same."""
+    from crowdwise.estimator.registry import make
+
+    found: dict[str, Any] = {"votes": small_crowd().n_votes}
+    with placed(kind, size) as engine:
         for name in methods:
-            model, own = make(name).fit(votes, engine=engine), memory[name]
-            apart = float(np.abs(model.posterior_ - own.posterior_).max())
+            model, own = make(name).fit(small_crowd(), engine=engine), in_memory(name)
             same = bool((model.labels_ == own.labels_).all()) and model.result_.n_iter == own.result_.n_iter
-            found[name].append(f"{apart:.0e}" if same else f"{apart:.0e}, labels or iterations differ")
+            found[name] = [float(np.abs(model.posterior_ - own.posterior_).max()), same]
+    return found
 
-    for n_shards in (1, 2, 8):
-        with Local(shards=n_shards) as engine:
-            compare(engine)
-    for n_nodes in (1, 2):
-        cluster = Cluster()
-        try:
-            for _ in range(n_nodes):
-                cluster.add_node(num_cpus=2)
-            with Ray(address=cluster.address, shards=8) as engine:
-                compare(engine)
-                print(engine.place)
-        finally:
-            cluster.shutdown()
+
+def equal() -> None:
+    """Every method that runs on shards, on 1, 2 and 8 of them and on Ray with one and two nodes, beside the fit in memory."""
+    from crowdwise.estimator.registry import select
+
+    methods = list(select(shards=True))
+    runs = [compared(kind, size, methods) for kind, sizes in (("local", (1, 2, 8)), ("ray", (1, 2))) for size in sizes]
+    rows = [
+        [name, *(f"{run[name][0]:.0e}" + ("" if run[name][1] else ", labels or iterations differ") for run in runs)]
+        for name in methods
+    ]
     header = ["method", "1 shard", "2 shards", "8 shards", "Ray, 1 node, 8 shards", "Ray, 2 nodes, 8 shards"]
     text = [
-        provenance("python -m benchmarks run shards equal"),
-        f"\nLargest difference of a posterior probability from the fit in memory on {votes.n_votes:,} simulated votes (40,000 "
-        "items, 300 annotators, 5 classes, seed 0). Labels and the number of iterations are the same, or the cell says so.\n",
-        table(header, [[name, *cells] for name, cells in found.items()]),
+        provenance("python -m benchmarks run shards equal", RUNS),
+        f"\nLargest difference of a posterior probability from the fit in memory on {runs[0]['votes']:,} simulated votes "
+        "(40,000 items, 300 annotators, 5 classes, seed 0). Labels and the number of iterations are the same, or the cell says "
+        "so.\n",
+        table(header, rows),
     ]
     put("shards equal", "\n".join(text))
 
 
-def real() -> None:
-    """The same from files of real votes, in memory and out of core on 8 shards."""
+@RUNS.each
+def on_file(name: str, methods: list[str]) -> dict[str, Any]:
+    """Votes, items, classes, the largest difference between memory and 8 shards out of core, and labels that differ."""
     import polars as pl
 
     import crowdwise
-    from crowdwise.estimator.registry import make, select
+    from crowdwise.estimator.registry import make
     from crowdwise.scale import Local
 
-    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
+    path = next((SHARED / name).glob("annotations.csv*"))
+    votes, apart, differ = crowdwise.read(path), 0.0, 0
+    with tempfile.TemporaryDirectory() as scratch, Local(shards=8, work_dir=Path(scratch) / "work") as engine:
+        store = engine.encode(path)
+        for method in methods:
+            own = make(method).fit(votes).result_.items_frame()
+            result: Any = make(method).fit(store, engine=engine).result_
+            result.write_labels(Path(scratch) / "labels.parquet")
+            found = pl.read_parquet(Path(scratch) / "labels.parquet").sort("item")
+            shares = [column for column in own.columns if column.startswith("p(")]
+            assert found["item"].to_list() == own["item"].to_list()
+            apart = max(apart, float(np.abs(found[shares].to_numpy() - own[shares].to_numpy()).max()))
+            differ += int((found["label"] != own["label"]).sum())
+    return {"sizes": [votes.n_votes, votes.n_items, votes.n_classes], "apart": apart, "differ": differ}
+
+
+def real() -> None:
+    """The same from files of real votes, in memory and out of core on 8 shards."""
+    from crowdwise.errors import CrowdwiseWarning
+    from crowdwise.estimator.registry import select
+
+    warnings.simplefilter("ignore", CrowdwiseWarning)
     # Online methods take votes in the order in which they arrive, and that of shards is another.
     methods = list(select(shards=True, online=False))
-    rows = []
-    for name in SETS:
-        path = next((SHARED / name).glob("annotations.csv*"))
-        votes, apart, differ = crowdwise.read(path), 0.0, 0
-        with tempfile.TemporaryDirectory() as scratch, Local(shards=8, work_dir=Path(scratch) / "work") as engine:
-            store = engine.encode(path)
-            for method in methods:
-                own = make(method).fit(votes).result_.items_frame()
-                result: Any = make(method).fit(store, engine=engine).result_
-                result.write_labels(Path(scratch) / "labels.parquet")
-                found = pl.read_parquet(Path(scratch) / "labels.parquet").sort("item")
-                shares = [column for column in own.columns if column.startswith("p(")]
-                assert found["item"].to_list() == own["item"].to_list()
-                apart = max(apart, float(np.abs(found[shares].to_numpy() - own[shares].to_numpy()).max()))
-                differ += int((found["label"] != own["label"]).sum())
-        rows.append([name, f"{votes.n_votes:,}", f"{votes.n_items:,}", str(votes.n_classes), f"{apart:.0e}", str(differ)])
-        print(rows[-1], flush=True)
+    runs = {name: on_file(name, methods) for name in SETS}
+    rows = [
+        [name, *(f"{size:,}" for size in run["sizes"]), f"{run['apart']:.0e}", str(run["differ"])] for name, run in runs.items()
+    ]
     text = [
-        provenance("python -m benchmarks run shards real"),
+        provenance("python -m benchmarks run shards real", RUNS),
         "\nReal votes from their files: the largest difference of a probability between the fit in memory and out of core "
         f"on 8 shards, over {', '.join(methods)}, and how many labels differ in all of them together.\n",
         table(["data", "votes", "items", "classes", "largest difference", "labels that differ"], rows),
@@ -184,6 +223,19 @@ def encoded(n_votes: int, n_classes: int, n_annotators: int, shards: int | None)
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+@cache
+def overhead_folder(n_votes: int) -> Path:
+    """Its work folder, which lasts as long as this process."""
+    opened = ExitStack()
+    atexit.register(opened.close)
+    return opened.enter_context(encoded(n_votes, CLASSES, ANNOTATORS, 8))
+
+
+@RUNS.each
+def one_fit(n_votes: int, kind: str, workers: int, shards: int, threads: int, turn: int) -> dict[str, float]:
+    return measured(kind, overhead_folder(n_votes), CLASSES, workers, shards, threads)
+
+
 def overhead(n_votes: int) -> None:
     """Seconds per iteration in memory, out of core and on Ray, one after another, twice."""
     variants = {
@@ -195,12 +247,8 @@ def overhead(n_votes: int) -> None:
         "Ray, 2 actors of 1 thread": ("ray", 2, 8, 2),
         "Ray, 1 actor of 2 threads (the default)": ("ray", 0, 8, 2),
     }
-    runs: dict[str, list[dict[str, float]]] = {name: [] for name in variants}
-    with encoded(n_votes, CLASSES, ANNOTATORS, 8) as folder:
-        for _ in range(2):
-            for name, (kind, workers, shards, threads) in variants.items():
-                runs[name].append(measured(kind, folder, CLASSES, workers, shards, threads))
-                print(name, runs[name][-1], flush=True)
+    turns = [{name: one_fit(n_votes, *how, turn) for name, how in variants.items()} for turn in range(2)]
+    runs = {name: [turn[name] for turn in turns] for name in variants}
     # The machine is shared: the faster of two runs is the one less disturbed.
     best = {name: min(both, key=lambda run: run["iteration"]) for name, both in runs.items()}
     base = best["in memory, 2 threads"]["iteration"]
@@ -224,7 +272,7 @@ def overhead(n_votes: int) -> None:
         "memory of the process",
     ]
     text = [
-        provenance("python -m benchmarks run shards overhead"),
+        provenance("python -m benchmarks run shards overhead", RUNS),
         f"\nDawid-Skene on {n_votes:,} simulated votes ({n_votes // VOTES_PER_ITEM:,} items, {ANNOTATORS:,} annotators, "
         f"{CLASSES} classes, 8 shards), the median of {ITERATIONS - 2} iterations; the faster of two runs counts. With Ray, "
         "memory is that of the driver; actors hold shards and posteriors beside it.\n",
@@ -239,7 +287,8 @@ def overhead(n_votes: int) -> None:
 # -- a hundred million votes ------------------------------------------------------------------
 
 
-def large(n_votes: int) -> None:
+@RUNS.each
+def on_files(n_votes: int) -> dict[str, Any]:
     """The command line on files, from reading to labels, with the peak of its memory."""
     import polars as pl
     import psutil
@@ -279,27 +328,35 @@ def large(n_votes: int) -> None:
             right += int((part["label"].to_numpy() == truth(part["item"].to_numpy(), CLASSES)).sum())
             n_rows += part.height
         finished = labels.stat().st_mtime - (scratch / "work" / "fit-Confusion.zip").stat().st_mtime
-        fitted = total - stages["encoded"] - finished
-        rows = [
-            ["reading and encoding", f"{stages['encoded']:.0f} s"],
-            [f"{ITERATIONS} iterations", f"{fitted:.0f} s ({fitted / ITERATIONS:.1f} s each)"],
-            ["writing labels with all probabilities", f"{finished:.0f} s"],
-            ["in all", f"{total:.0f} s"],
-            ["peak memory", f"{peak / 1e9:.2f} GB ({mapped / 1e9:.2f} GB with mapped files)"],
-            ["encoded votes", f"{size / n_votes:.1f} bytes per vote"],
-            ["shards", str(len(shards))],
-            ["labels right", f"{100 * right / n_rows:.2f}%"],
-        ]
-        text = [
-            provenance("python -m benchmarks run shards large"),
-            f"\n`crowdwise aggregate votes/ --work-dir work -o labels.parquet` on {n_votes:,} simulated votes in "
-            f"{len(list((scratch / 'votes').iterdir()))} Parquet files: {n_rows:,} items with ids as text, whose "
-            f"{VOTES_PER_ITEM} votes lie in as many files, {ANNOTATORS:,} annotators, {CLASSES} classes. The fit was stopped "
-            f"after {ITERATIONS} iterations.\n",
-            table(["", ""], rows),
-        ]
+        files = len(list((scratch / "votes").iterdir()))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    seconds = {"encoding": stages["encoded"], "writing": finished, "total": total}
+    sizes = {"peak": peak, "mapped": mapped, "per_vote": size / n_votes, "shards": len(shards), "files": files}
+    return seconds | sizes | {"items": n_rows, "right": right / n_rows}
+
+
+def large(n_votes: int) -> None:
+    run = on_files(n_votes)
+    fitted = run["total"] - run["encoding"] - run["writing"]
+    rows = [
+        ["reading and encoding", f"{run['encoding']:.0f} s"],
+        [f"{ITERATIONS} iterations", f"{fitted:.0f} s ({fitted / ITERATIONS:.1f} s each)"],
+        ["writing labels with all probabilities", f"{run['writing']:.0f} s"],
+        ["in all", f"{run['total']:.0f} s"],
+        ["peak memory", f"{run['peak'] / 1e9:.2f} GB ({run['mapped'] / 1e9:.2f} GB with mapped files)"],
+        ["encoded votes", f"{run['per_vote']:.1f} bytes per vote"],
+        ["shards", str(run["shards"])],
+        ["labels right", f"{100 * run['right']:.2f}%"],
+    ]
+    text = [
+        provenance("python -m benchmarks run shards large", RUNS),
+        f"\n`crowdwise aggregate votes/ --work-dir work -o labels.parquet` on {n_votes:,} simulated votes in "
+        f"{run['files']} Parquet files: {run['items']:,} items with ids as text, whose "
+        f"{VOTES_PER_ITEM} votes lie in as many files, {ANNOTATORS:,} annotators, {CLASSES} classes. The fit was stopped "
+        f"after {ITERATIONS} iterations.\n",
+        table(["", ""], rows),
+    ]
     if n_votes == LARGE:
         put("shards large", "\n".join(text))
     else:
@@ -334,18 +391,16 @@ ON_RAY = [
 ACTORS = 2
 
 
+@RUNS.each
+def iteration(kind: str, workers: int, n_votes: int, n_classes: int, n_annotators: int, shards: int) -> float:
+    """Its seconds."""
+    with encoded(n_votes, n_classes, n_annotators, shards) as folder:
+        return measured(kind, folder, n_classes, workers, shards, threads=workers)["iteration"]
+
+
 def grid(kind: str, cases: list[tuple[int, int, int, int]], workers: int) -> np.ndarray:
-    """Seconds per iteration of every case, [cases, 5]; measured once and kept."""
-    kept = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-    for n_votes, n_classes, n_annotators, shards in cases:
-        name = f"{kind} {n_votes} {n_classes} {n_annotators} {shards}"
-        if name not in kept:
-            with encoded(n_votes, n_classes, n_annotators, shards) as folder:
-                kept[name] = measured(kind, folder, n_classes, workers, shards, threads=workers)["iteration"]
-            print(name, kept[name], flush=True)
-            RUNS.parent.mkdir(exist_ok=True)
-            RUNS.write_text(json.dumps(kept))
-    return np.array([[*case, kept[f"{kind} {' '.join(map(str, case))}"]] for case in cases])
+    """Seconds per iteration of every case, [cases, 5]."""
+    return np.array([[*case, iteration(kind, workers, *case)] for case in cases])
 
 
 def cost() -> None:
@@ -370,7 +425,7 @@ def cost() -> None:
     off = [100 * np.abs(m / t - 1).max() for m, t in ((modelled, seconds), (with_ray, on_ray[:, 4]))]
     a, b, c, d = 1e9 * rates
     text = [
-        provenance("python -m benchmarks run shards cost"),
+        provenance("python -m benchmarks run shards cost", RUNS),
         "\nDawid-Skene, fitted to relative errors. Out of core on one thread: seconds = votes (a + b K) + A K² (c shards + d), "
         f"a = {a:.1f} ns, b = {b:.2f} ns, c = {c:.1f} ns, d = {d:.0f} ns, off by {off[0]:.0f}% at most. On Ray: seconds = "
         "votes (a + b K) / actors + e bytes moved, where every actor gets the tables and sends its counts, 16 A K² bytes: a = "

@@ -16,11 +16,13 @@ import subprocess
 import sys
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.methods.labels.belief_propagation import BeliefPropagation
 from crowdwise.parts.annotators.messages import BeliefMessages
@@ -29,10 +31,12 @@ BENCHMARK = Benchmark(
     "What does a round of deepBP's inference cost?",
     sections=("deep speed",),
     packages=("torch",),
+    renders=("",),
     quick="--dry-run --most 100",
     small={"TIMED": 1, "WARM": 1},
 )
 
+RUNS = Records("deep_bp_speed")
 ROOT = Path(__file__).parents[2]
 NO_ONE = np.empty(0, np.int16)
 PER_ITEM, PER_ANNOTATOR, ANNOTATORS, DRAWS = 3, 4, 750, 400
@@ -98,7 +102,9 @@ class LoopRounds:
         return perf_counter() - started
 
 
-def beside_loop() -> str:
+@RUNS.each
+def in_turns() -> dict[str, Any]:
+    """Items, seconds of every round by side, and how far beliefs of loop and library are apart."""
     votes, prior_nk = crowd(PER_ITEM, PER_ANNOTATOR, ANNOTATORS)
     rng = np.random.default_rng(1)
     right = rng.beta(2, 1, (DRAWS, 2))
@@ -118,6 +124,12 @@ def beside_loop() -> str:
         for name, side in sides.items():
             seconds[name].append(side.one())
     apart = max(apart, float(np.abs(loop.beliefs - same.beliefs).max()))
+    return {"items": votes.n_items, "seconds": seconds, "apart": apart}
+
+
+def beside_loop() -> str:
+    run = in_turns()
+    seconds = run["seconds"]
     middle = {name: float(np.median(values)) for name, values in seconds.items()}
     ratio = np.median(np.array(seconds["same"]) / seconds["loop"])
     exact_ratio = np.median(np.array(seconds["exact"]) / seconds["loop"])
@@ -127,9 +139,9 @@ def beside_loop() -> str:
         ["crowdwise, default (one-coin, exact quadrature)", f"{1e3 * middle['exact']:.2f}", f"{exact_ratio:.4f}"],
     ]
     return (
-        f"**A round on {votes.n_items:,} items x {votes.n_annotators} annotators**, {PER_ITEM} votes per item, {PER_ANNOTATOR} "
+        f"**A round on {run['items']:,} items x {ANNOTATORS} annotators**, {PER_ITEM} votes per item, {PER_ANNOTATOR} "
         f"per annotator; median of {TIMED} rounds, ratio by round. With the same draws the beliefs of both sides differ by at "
-        f"most {apart:.0e}.\n\n" + table(["round", "milliseconds", "share of the loop's time"], rows)
+        f"most {run['apart']:.0e}.\n\n" + table(["round", "milliseconds", "share of the loop's time"], rows)
     )
 
 
@@ -148,15 +160,21 @@ def alone(setting: str, n_votes: int) -> None:
     print(float(np.median(seconds)), before, peak())
 
 
+@RUNS.each
+def round_of(setting: str, n_votes: int) -> list[float]:
+    """`alone` in a process of its own."""
+    code = f"import benchmarks.speed.deep_bp_speed as s; s.alone({setting!r}, {n_votes})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return [float(number) for number in done.stdout.split()]
+
+
 def growth(most: int) -> str:
     rows = []
     for setting in SETTINGS:
         for n_votes in SIZES:
             if n_votes > most:
                 continue
-            code = f"import benchmarks.speed.deep_bp_speed as s; s.alone({setting!r}, {n_votes})"
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-            seconds, before, most_mb = (float(number) for number in done.stdout.split())
+            seconds, before, most_mb = round_of(setting, n_votes)
             each = f"{1e6 * seconds / n_votes:.2f}"
             rows.append([setting, f"{n_votes:,}", f"{seconds:.3f}", each, f"{most_mb:,.0f}", f"{most_mb - before:,.0f}"])
             print(rows[-1], flush=True)
@@ -172,8 +190,8 @@ def main() -> None:
     options.add_argument("--most", type=int, default=SIZES[-1], help="votes of the largest crowd")
     options.add_argument("--dry-run", action="store_true", help="print the tables, do not write them into the page")
     given = options.parse_args()
-    text = provenance("python -m benchmarks run deep_bp_speed") + "\n" + beside_loop() + "\n\n" + growth(given.most)
+    text = "\n" + beside_loop() + "\n\n" + growth(given.most)
     if given.dry_run:
         print(text)
     else:
-        put("deep speed", text)
+        put("deep speed", provenance("python -m benchmarks run deep_bp_speed", RUNS) + text)

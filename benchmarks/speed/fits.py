@@ -26,12 +26,15 @@ import numpy as np
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import table
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "How long do fits take and what do they need, by size and method?",
     quick="round --votes 20000",
+    records="how_fast",
 )
 
+RUNS = Records("how_fast")
 PER_ITEM, PER_ANNOTATOR = 10, 3000
 GROWING = ("majority", "dawid-skene", "consensus")
 # Seconds after which a fit is given up.
@@ -58,8 +61,9 @@ def shortest(work: Callable[[], Any], times: int = 5) -> tuple[float, float]:
     return min(clock for clock, _ in taken), min(processor for _, processor in taken)
 
 
-def rounds(n_votes: int, n_classes: int) -> list[list[str]]:
-    """A round over all votes beside the two products with scipy.sparse that compute the same sums; ns per vote."""
+@RUNS.each
+def beside_scipy(n_votes: int, n_classes: int) -> list[tuple[float, float]]:
+    """Seconds of a round over all votes, and of the two products with scipy.sparse that compute the same sums."""
     import scipy.sparse
 
     from crowdwise.kernels.numerics import NO_WEIGHT, class_mass, confusion_counts, infer_table, log_floored
@@ -85,8 +89,12 @@ def rounds(n_votes: int, n_classes: int) -> list[list[str]]:
 
     ours()
     # A round takes a twentieth of a second: often enough that one of them finds the machine quiet.
-    own, theirs = shortest(ours, 30), shortest(products, 30)
-    scale = 1e9 / votes.n_votes
+    return [shortest(ours, 30), shortest(products, 30)]
+
+
+def rounds(n_votes: int, n_classes: int) -> list[list[str]]:
+    """A round beside the two products, ns per vote."""
+    (own, theirs), scale = beside_scipy(n_votes, n_classes), 1e9 / n_votes
     return [
         ["a round: infer, count, add up", f"{own[0] * scale:.1f}", f"{own[1] * scale:.1f}"],
         ["scipy.sparse: the two products alone", f"{theirs[0] * scale:.1f}", f"{theirs[1] * scale:.1f}"],
@@ -118,6 +126,7 @@ def _memory(field: str) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":")), 0)
 
 
+@RUNS.each
 def in_a_process(method: str, n_votes: int, n_classes: int) -> dict[str, float] | None:
     """`fit` in a process of its own; None where it fails or takes too long."""
     words = [sys.executable, "-m", __spec__.name, "fit", method, "--votes", str(n_votes), "--classes", str(n_classes)]

@@ -19,6 +19,7 @@ BENCHMARK = Benchmark(
     "How fast and how large: commands, fits, slow methods, growth, memory?",
     sections=("commands", "fits", "slow", "growth", "memory"),
     data=("bluebird", "product", "web", "ner_mturk"),
+    renders=("commands", "fits", "slow", "growth", "memory"),
     quick="fits",
     small={"ROUND": 20000, "FITS": [["dawid-skene", 1000, 5, None]]},
 )
@@ -67,11 +68,17 @@ def memory() -> str:
     return table(["method", *heads], fits.memory(fits.label_only(), 100_000))
 
 
-PARTS = {"commands": commands, "fits": fitted, "slow": slow, "growth": growth, "memory": memory}
+# What each is, and where its runs are recorded.
+PARTS = {
+    "commands": (commands, around.RUNS), "fits": (fitted, fits.RUNS), "slow": (slow, slow_methods.RUNS),
+    "growth": (growth, fits.RUNS), "memory": (memory, fits.RUNS),
+}  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     for name in parser.parse_args().parts or PARTS:
-        put(name, f"{provenance(f'python -m benchmarks run how_fast {name}')}\n{PARTS[name]()}", HOW_FAST)
+        part, runs = PARTS[name]
+        text = part()
+        put(name, f"{provenance(f'python -m benchmarks run how_fast {name}', runs)}\n{text}", HOW_FAST)

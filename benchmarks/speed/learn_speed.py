@@ -21,6 +21,7 @@ import torch
 import crowdwise
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.plan import Plan
@@ -37,9 +38,11 @@ BENCHMARK = Benchmark(
     "What does an epoch of every head cost beside plain training?",
     sections=("learn speed",),
     packages=("torch",),
+    renders=("",),
     small={"ROWS": 500, "ROUNDS": 1, "SIZES": (256,), "MEMORY_OF": ()},
 )
 
+RUNS = Records("learn_speed")
 CLASSIFIERS = classifiers()
 
 MEMORY_OF, SIZES = (100, 1000, 10_000), (256, 1024)
@@ -102,12 +105,14 @@ def networks() -> list[str]:
     return [name for name, kind in networks.items() if not issubclass(kind, VariationalClassifier | DALC)]
 
 
-def ratios(size: int) -> tuple[float, dict[str, list[float]]]:
+@RUNS.each
+def ratios(size: int, heads: list[str]) -> tuple[float, dict[str, list[float]]]:
+    """Median seconds of an epoch on plain labels, and those of every head as its multiples, round by round."""
     X, votes = data(ROWS, 200)
     edges = VoteList(votes, torch.float32, CPU)
     spec = default_spec("mlp", rows_of(X, torch.float32), K, None)
     tensor, y = torch.from_numpy(X), torch.from_numpy(votes.label[::VOTES].astype(np.int64))
-    plain, found = [], {name: [] for name in networks()}
+    plain, found = [], {name: [] for name in heads}
     for turn in range(ROUNDS + 1):
         base = plain_epoch(tensor, y, spec, size)
         for name in found:
@@ -119,6 +124,7 @@ def ratios(size: int) -> tuple[float, dict[str, list[float]]]:
     return float(np.median(plain)), found
 
 
+@RUNS.each
 def peak(n_annotators: int) -> int:
     """Peak memory in MB of one epoch of ccem in a process of its own."""
     code = f"import benchmarks.speed.learn_speed as s; s.one_epoch({n_annotators})"
@@ -136,13 +142,13 @@ def one_epoch(n_annotators: int) -> None:
 
 
 def main() -> None:
-    measured = {size: ratios(size) for size in SIZES}
+    measured = {size: ratios(size, networks()) for size in SIZES}
     rows = [["*plain labels (seconds per epoch)*", *(f"{measured[size][0]:.2f}" for size in SIZES)]]
     for name in networks():
         rows.append([name, *(f"{np.median(measured[size][1][name]):.2f}" for size in SIZES)])
     memory = {n: peak(n) for n in MEMORY_OF}
     text = (
-        provenance("python -m benchmarks run learn_speed")
+        provenance("python -m benchmarks run learn_speed", RUNS)
         + f"\n{ROWS:,} rows x {WIDTH} features, {VOTES} votes per item, 200 annotators, K={K}; the default MLP; seconds of an "
         f"epoch as a multiple of the same network's on plain labels (after a warm-up; rounds measured: {ROUNDS}, median).\n\n"
         + table(["head", *(f"batches of {size}" for size in SIZES)], rows)

@@ -18,14 +18,17 @@ import numpy as np
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from benchmarks.places import QUICK
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "How long does an update of a thousand votes take on ten million?",
     sections=("online speed",),
+    renders=("",),
     quick="2000",
     small={"METHODS": {"streaming-ds": "streaming:StreamingDawidSkene"}},
 )
 
+RUNS = Records("online_speed")
 VOTES, ARRIVING, UPDATES = 10_000_000, 1000, 2 if QUICK else 50
 VOTES_PER_ITEM, ANNOTATORS, CLASSES = 10, 3500, 5
 METHODS = {"streaming-ds": "streaming:StreamingDawidSkene", "online-em": "online_em:OnlineEM"}
@@ -85,12 +88,18 @@ def run(method: str, n_votes: int) -> dict[str, float]:
     }
 
 
+@RUNS.each
+def measured(method: str, n_votes: int) -> dict[str, float]:
+    """`run` in a process of its own."""
+    words = [sys.executable, "-m", __spec__.name, "run", method, str(n_votes)]
+    found = subprocess.run(words, check=True, capture_output=True, text=True)
+    return dict(json.loads(found.stdout.splitlines()[-1]))
+
+
 def measure_all(n_votes: int) -> None:
     rows = []
     for method in METHODS:
-        words = [sys.executable, "-m", __spec__.name, "run", method, str(n_votes)]
-        found = subprocess.run(words, check=True, capture_output=True, text=True)
-        got = json.loads(found.stdout.splitlines()[-1])
+        got = measured(method, n_votes)
         rows.append(
             [
                 method,
@@ -117,7 +126,7 @@ def measure_all(n_votes: int) -> None:
         "full result",
     ]
     text = [
-        provenance("python -m benchmarks run online_speed"),
+        provenance("python -m benchmarks run online_speed", RUNS),
         f"\n{UPDATES} updates of {ARRIVING:,} votes each on a state of {n_votes:,} simulated votes ({VOTES_PER_ITEM} per item, "
         f"{ANNOTATORS:,} annotators, {CLASSES} classes, seed 0), default settings: a fifth of the votes on new items, "
         "one in a hundred by new annotators. An update includes reading the columns and looking the ids up; the worst one "

@@ -26,13 +26,16 @@ import numpy as np
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED, provenance, table
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "How long do the methods take that people wait for?",
     data=("ner_mturk",),
     quick="--votes 1000 --annotators 10 cnmf",
+    records="how_fast",
 )
 
+RUNS = Records("how_fast")
 METHODS = (
     "ebcc", "minimax-entropy", "belief-propagation", "cnmf", "tensor-admm", "group-dawid-skene", "group-vote", "item-group-ds",
     "cbcc", "worker-cluster",
@@ -132,6 +135,12 @@ def child(case: Case, src: str = "") -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+@RUNS.each
+def slow(**case: Any) -> dict[str, Any]:
+    """What a fit took, without its labels."""
+    return {name: value for name, value in child(Case(**case)).items() if name != "codes"}
+
+
 def row(case: Case, got: dict[str, Any]) -> list[str]:
     """A line of the table."""
     sizes = [f"{size:,}" for size in got["sizes"]]
@@ -145,7 +154,7 @@ def rows(wanted: list[Case], src: str = "") -> tuple[list[str], list[list[str]]]
     header = [*HEADER, *(["other, processor s", "ratio", "labels that differ"] if src else [])]
     found = []
     for case in wanted:
-        got = child(case)
+        got = child(case) if src else slow(**asdict(case))
         line = row(case, got)
         if src:
             other = child(case, src)
@@ -171,8 +180,8 @@ def main() -> None:
         return
     wanted = cases(given.methods or list(METHODS), given.votes, given.annotators, given.classes, given.real)
     other = str(Path(given.src).resolve()) if given.src else ""
-    print(provenance("python -m benchmarks run slow_methods"))
-    print(table(*rows(wanted, other)))
+    text = table(*rows(wanted, other))
+    print(provenance("python -m benchmarks run slow_methods", None if other else RUNS), text, sep="\n")
 
 
 if __name__ == "__main__":

@@ -23,12 +23,15 @@ import numpy as np
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
 from benchmarks.places import QUICK
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "How long do ten million votes take Dawid and Skene's model, and how much memory?",
     sections=("speed",),
+    renders=("",),
 )
 
+RUNS = Records("speed")
 # Read by the processes that measure, too.
 ITEMS, ANNOTATORS, VOTES = (1_000, 20, 10) if QUICK else (1_000_000, 3500, 10)
 
@@ -132,6 +135,7 @@ def small() -> dict:
     return times
 
 
+@RUNS.each
 def child(*words: str) -> dict:
     found = subprocess.run([sys.executable, "-m", __spec__.name, *words], check=True, capture_output=True, text=True)
     return json.loads(found.stdout.splitlines()[-1])
@@ -156,7 +160,7 @@ def measure_all() -> None:
         print(rows[-1], flush=True)
     same, reading, quick = child("threads", "5"), child("read", "5"), child("small")
     text = [
-        provenance("python -m benchmarks run speed"),
+        provenance("python -m benchmarks run speed", RUNS),
         f"\nDawid-Skene on simulated votes: {ITEMS:,} items, {ANNOTATORS:,} annotators, {VOTES} votes per item "
         f"({ITEMS * VOTES:,} votes), seed 0, default settings, to convergence.\n",
         table(

@@ -25,13 +25,16 @@ import numpy as np
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "How long do a thousand questions about a million items take?",
     sections=("suggest speed",),
+    renders=("",),
     quick="--items 300 --annotators 20 --budget 5 --policies information",
 )
 
+RUNS = Records("suggest_speed")
 ITEMS, ANNOTATORS, BUDGET = 1_000_000, 10_000, 1000
 VOTES_PER_ITEM, CLASSES, WIDTH = 3, 5, 16
 #: Policies, and whether they read features.
@@ -145,22 +148,23 @@ def row(label: str, got: dict[str, float]) -> list[str]:
     return [label, *cells, f"{got['fit']:.0f} s" if "fit" in got else "included"]
 
 
+@RUNS.each
+def measured(kind: str, name: str, *sizes: int) -> dict[str, float]:
+    """A policy (`run`) or the command line with a method (`command`), in a process of its own."""
+    words = [sys.executable, "-m", __spec__.name, kind, name, *map(str, sizes)]
+    found = subprocess.run(words, check=True, capture_output=True, text=True)
+    return dict(json.loads(found.stdout.splitlines()[-1]))
+
+
 def measure_all(n_items: int, n_annotators: int, budget: int, policies: list[str]) -> None:
-    sizes = [str(size) for size in (n_items, n_annotators, budget)]
+    cases = [("run", policy, policy) for policy in policies]
+    cases += [("command", method, f"command line, default policy, {method}") for method in COMMANDS]
     rows = []
-    for policy in policies:
-        found = subprocess.run(
-            [sys.executable, "-m", __spec__.name, "run", policy, *sizes], check=True, capture_output=True, text=True
-        )
-        rows.append(row(policy, json.loads(found.stdout.splitlines()[-1])))
-        print(rows[-1], flush=True)
-    for method in COMMANDS:
-        words = [sys.executable, "-m", __spec__.name, "command", method, *sizes]
-        found = subprocess.run(words, check=True, capture_output=True, text=True)
-        rows.append(row(f"command line, default policy, {method}", json.loads(found.stdout.splitlines()[-1])))
+    for kind, name, label in cases:
+        rows.append(row(label, measured(kind, name, n_items, n_annotators, budget)))
         print(rows[-1], flush=True)
     text = [
-        provenance("python -m benchmarks run suggest_speed"),
+        provenance("python -m benchmarks run suggest_speed", RUNS),
         f"\n{budget:,} questions about {n_items:,} simulated items with {VOTES_PER_ITEM} votes each ({CLASSES} classes, "
         f"seed 0) to {n_annotators:,} annotators who can answer fifty times each; a twentieth of the questions at random. "
         "Every row is a process of its own. *On top* is what `suggest` takes beside the votes and the model, *peak* all of the "
@@ -180,8 +184,8 @@ def main() -> None:
         import crowdwise.errors
 
         warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-        measured = run if sys.argv[1] == "run" else command_line
-        print(json.dumps(measured(sys.argv[2], *map(int, sys.argv[3:]))))
+        measure = run if sys.argv[1] == "run" else command_line
+        print(json.dumps(measure(sys.argv[2], *map(int, sys.argv[3:]))))
     else:
         parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
         parser.add_argument("--items", type=int, default=ITEMS)

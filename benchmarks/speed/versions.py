@@ -9,12 +9,14 @@ Seconds are of the processor, so that other load matters less; the median of the
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import warnings
+from functools import cache
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -22,13 +24,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.declaration import Benchmark
+from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
+from benchmarks.versus.versus import accuracy, crowd, percent
 
 BENCHMARK = Benchmark(
     "Is this version faster than 0.1, with the same labels?",
     sections=("versions",),
+    renders=("",),
     no_quick="checks out an earlier version",
 )
 
+RUNS = Records("versions")
 ROOT = Path(__file__).resolve().parents[2]
 # The last commit of version 0.1.
 BEFORE = "c8f019e"
@@ -73,43 +80,49 @@ def comparisons(n_items: int, n_votes: int, n_annotators: int) -> tuple[Any, np.
     return drawn.comparisons, drawn.score
 
 
+@cache
+def sources(before: str) -> dict[str, Path]:
+    """The sources of both versions; the earlier one is checked out until this process ends."""
+    earlier = Path(tempfile.mkdtemp()) / "earlier"
+    worktree = ["git", "-C", str(ROOT), "worktree"]
+    subprocess.run([*worktree, "add", "--detach", "-q", str(earlier), before], check=True)
+    atexit.register(subprocess.run, [*worktree, "remove", "--force", str(earlier)], check=False)
+    return {"before": earlier / "src", "now": ROOT / "src"}
+
+
+@RUNS.each
+def turn(kind: str, method: str, size: int, before: str, number: int) -> dict[str, Any]:
+    """Both versions, one after the other, on so many votes or on comparisons of a size; how many labels differ."""
+    argument = str(Path(crowd(size, 1000, 10)[0].name) / "votes.npz") if kind == "labels" else str(size)
+    found: dict[str, Any] = {}
+    for which, source in sources(before).items():
+        command = [sys.executable, "-m", __spec__.name, "--child", kind, method, argument]
+        environment = os.environ | {"PYTHONPATH": str(source)}
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        found[which] = json.loads(done.stdout)
+    if kind == "labels":
+        labels = [np.array(one.pop("labels")) for one in found.values()]
+        for one, given in zip(found.values(), labels, strict=True):
+            one["right"] = accuracy(given, crowd(size, 1000, 10)[1])
+        found["differ"] = int((labels[0] != labels[1]).sum())
+    print(kind, method, size, found, flush=True)
+    return found
+
+
 def measure_all() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", default=BEFORE, help="revision of the earlier version (default: the end of 0.1)")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--votes", type=int, default=1_000_000)
     given = parser.parse_args()
-    from benchmarks.page import provenance, put, table
-    from crowdwise.data.simulate import simulate
 
-    with tempfile.TemporaryDirectory() as folder:
-        earlier = Path(folder) / "earlier"
-        subprocess.run(["git", "-C", str(ROOT), "worktree", "add", "--detach", "-q", str(earlier), given.before], check=True)
-        try:
-            made = simulate(n_items=given.votes // 10, n_annotators=1000, n_classes=10, votes_per_item=10, random_state=0)
-            votes = Path(folder) / "votes.npz"
-            np.savez(votes, item=made.votes.item, annotator=made.votes.annotator, label=made.votes.label)
-            sources = {"before": earlier / "src", "now": ROOT / "src"}
+    def turns(kind: str, method: str, size: int) -> list[dict[str, Any]]:
+        return [turn(kind, method, size, given.before, number) for number in range(given.turns)]
 
-            def run(kind: str, method: str, argument: str) -> dict[str, list[dict[str, Any]]]:
-                found: dict[str, list[dict[str, Any]]] = {"before": [], "now": []}
-                for _ in range(given.turns):
-                    for which, source in sources.items():
-                        environment = os.environ | {"PYTHONPATH": str(source)}
-                        command = [sys.executable, "-m", __spec__.name, "--child", kind, method, argument]
-                        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-                        found[which].append(json.loads(done.stdout))
-                print(method, argument, {w: [round(one["seconds"], 3) for one in r] for w, r in found.items()}, flush=True)
-                return found
-
-            rows = [label_row(method, run("labels", method, str(votes)), made.truth) for method in LABELS]
-            ranked = [
-                ranking_row(method, size, run("ranking", method, str(place)))
-                for place, size in enumerate(SIZES)
-                for method in RANKINGS
-            ]
-        finally:
-            subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(earlier)], check=False)
+    rows = [label_row(method, turns("labels", method, given.votes)) for method in LABELS]
+    ranked = [
+        ranking_row(method, size, turns("ranking", method, place)) for place, size in enumerate(SIZES) for method in RANKINGS
+    ]
     header = ["method", "iterations, before", "now", "seconds, before", "now ", "right, before", "now  ", "labels that differ"]
     words = (
         f"\nRevision {given.before} and now, in turns, each fit in a process of its own; medians of {given.turns} turns, "
@@ -118,25 +131,23 @@ def measure_all() -> None:
     )
     header_ranked = ["method", "items / comparisons", "seconds, before", "now", "tau, before", "now "]
     text = words + table(header, rows) + "\n\nComparisons, and Kendall's tau with the truth:\n\n" + table(header_ranked, ranked)
-    put("versions", provenance("python -m benchmarks run versions") + text)
+    put("versions", provenance("python -m benchmarks run versions", RUNS) + text)
 
 
-def median(runs: list[dict[str, Any]]) -> float:
-    return float(np.median([run["seconds"] for run in runs]))
+def medians(turns: list[dict[str, Any]]) -> list[float]:
+    """Seconds before and now."""
+    return [float(np.median([one[which]["seconds"] for one in turns])) for which in ("before", "now")]
 
 
-def label_row(method: str, found: dict[str, list[dict[str, Any]]], truth: np.ndarray) -> list[str]:
-    first = {which: runs[0] for which, runs in found.items()}
-    labels = {which: np.array(one["labels"]) for which, one in first.items()}
-    cells = [str(first[which]["iterations"]) for which in found]
-    cells += [f"{median(runs):.3f}" for runs in found.values()]
-    cells += [f"{100 * float((labels[which] == truth).mean()):.2f}%" for which in found]
-    return [method, *cells, str(int((labels["before"] != labels["now"]).sum()))]
+def label_row(method: str, turns: list[dict[str, Any]]) -> list[str]:
+    both = [turns[0][which] for which in ("before", "now")]
+    cells = [str(one["iterations"]) for one in both] + [f"{seconds:.3f}" for seconds in medians(turns)]
+    return [method, *cells, *(percent(one["right"]) for one in both), str(turns[0]["differ"])]
 
 
-def ranking_row(method: str, size: tuple[int, int, int], found: dict[str, list[dict[str, Any]]]) -> list[str]:
-    taus = [f"{runs[0]['tau']:.4f}" for runs in found.values()]
-    return [method, f"{size[0]:,} / {size[1]:,}", *(f"{median(runs):.2f}" for runs in found.values()), *taus]
+def ranking_row(method: str, size: tuple[int, int, int], turns: list[dict[str, Any]]) -> list[str]:
+    taus = [f"{turns[0][which]['tau']:.4f}" for which in ("before", "now")]
+    return [method, f"{size[0]:,} / {size[1]:,}", *(f"{seconds:.2f}" for seconds in medians(turns)), *taus]
 
 
 def main() -> None:

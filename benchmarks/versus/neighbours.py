@@ -14,7 +14,6 @@ import json
 import resource
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
@@ -25,15 +24,18 @@ import numpy as np
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import HOW_FAST, provenance, put, table
-from benchmarks.versus.versus import LIMIT, Memory, accuracy
+from benchmarks.records import Records
+from benchmarks.versus.versus import LIMIT, Memory, accuracy, crowd, percent
 
 BENCHMARK = Benchmark(
     "How do six libraries do as votes grow to a million?",
     sections=("neighbours",),
     packages=("crowdkit", "cleanlab", "skactiveml", "snorkel", "peerannot", "psutil"),
+    renders=("",),
     quick="--votes 1000",
 )
 
+RUNS = Records("neighbours")
 MEMORY = 16 * 2**30
 
 
@@ -136,41 +138,36 @@ def run(library: str, path: Path) -> dict:
     return {"seconds": seconds, "mb": memory.megabytes, "labels": np.asarray(labels).tolist()}
 
 
-def measured(library: str, path: Path) -> dict:
-    """One fit in a process of its own."""
-    words = [sys.executable, "-m", __spec__.name, "--run", library, str(path)]
+@RUNS.each
+def measured(library: str, n_votes: int) -> dict:
+    """One fit in a process of its own: seconds, memory, the share of right labels, and the version."""
+    folder, truth = crowd(n_votes, max(50, n_votes // 1000), 5)
+    words = [sys.executable, "-m", __spec__.name, "--run", library, str(Path(folder.name) / "votes.npz")]
+    facts = {"version": version(LIBRARIES[library][0])}
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
-        return {"note": f"not finished in {LIMIT:.0f} s"}
+        return facts | {"note": f"not finished in {LIMIT:.0f} s"}
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1]
-        return {"note": "out of memory" if "MemoryError" in last or "allocate" in last else f"failed: {last[:80]}"}
-    return json.loads(done.stdout.splitlines()[-1])
+        return facts | {"note": "out of memory" if "MemoryError" in last or "allocate" in last else f"failed: {last[:80]}"}
+    got = json.loads(done.stdout.splitlines()[-1])
+    return facts | {"right": accuracy(got.pop("labels"), truth)} | got
 
 
 def rows(n_votes: int) -> list[list[str]]:
     """Every library on one simulated crowd, crowdwise first: the other times are multiples of its time."""
-    from crowdwise.data.simulate import simulate
-
-    crowd = simulate(
-        n_items=n_votes // 10, n_annotators=max(50, n_votes // 1000), n_classes=5, votes_per_item=10, random_state=0
-    )
-    found = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "votes.npz"
-        np.savez(path, item=crowd.votes.item, annotator=crowd.votes.annotator, label=crowd.votes.label)
-        first = measured("crowdwise", path)
-        for library, (package, method, _) in LIBRARIES.items():
-            got = first if library == "crowdwise" else measured(library, path)
-            cells = [got["note"], "", "", ""] if "note" in got else [
-                f"{got['seconds']:.2f}",
-                f"{got['seconds'] / first['seconds']:,.1f}",
-                f"{got['mb']:,.0f}",
-                accuracy(got["labels"], crowd.truth),
-            ]  # fmt: skip
-            found.append([f"{n_votes:,}", f"{library.split(',')[0]} {version(package)}", method, *cells])
-            print(found[-1], flush=True)
+    found, first = [], measured("crowdwise", n_votes)
+    for library, (_, method, _) in LIBRARIES.items():
+        got = measured(library, n_votes)
+        cells = [got["note"], "", "", ""] if "note" in got else [
+            f"{got['seconds']:.2f}",
+            f"{got['seconds'] / first['seconds']:,.1f}",
+            f"{got['mb']:,.0f}",
+            percent(got["right"]),
+        ]  # fmt: skip
+        found.append([f"{n_votes:,}", f"{library.split(',')[0]} {got['version']}", method, *cells])
+        print(found[-1], flush=True)
     return found
 
 
@@ -178,7 +175,7 @@ def measure_all(sizes: list[int]) -> None:
     found = [row for size in sizes for row in rows(size)]
     header = ["votes", "library", "method", "seconds", "times crowdwise", "MB", "labels right"]
     text = [
-        provenance("make bench-neighbours"),
+        provenance("make bench-neighbours", RUNS),
         "\nSimulated crowds with K = 5, ten votes per item, an annotator per 1,000 votes (at least 50), seed 0. Defaults of "
         f"each library, a process each, at most {LIMIT:.0f} s and {MEMORY >> 30} GB; memory is the peak above the start "
         "of the fit. cleanlab, snorkel, peerannot and scikit-activeml take dense tables of items by annotators.\n",

@@ -16,22 +16,27 @@ import sys
 import tempfile
 import threading
 import warnings
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter, sleep
+from typing import Any
 
 import numpy as np
 
 from benchmarks.declaration import Benchmark
 from benchmarks.page import HOW_FAST, provenance, put, table
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "Is crowdwise as fast as crowd-kit and cleanlab, with the same labels?",
     sections=("versus",),
     packages=("crowdkit", "cleanlab", "psutil"),
+    renders=("",),
     quick="--votes 1000",
 )
 
+RUNS = Records("versus")
 LIMIT = 120.0
 TURNS = 2
 
@@ -150,8 +155,21 @@ def cleanlab(method: str, iterations: int, data: dict) -> dict:
 RUNNERS = {"crowdwise": ours, "crowd-kit": crowdkit, "cleanlab": cleanlab}
 
 
-def child(library: str, method: str, iterations: int, path: Path) -> dict:
-    words = [sys.executable, "-m", __spec__.name, "--run", library, method, str(iterations), str(path)]
+@cache
+def crowd(n_votes: int, n_annotators: int, n_classes: int) -> tuple[tempfile.TemporaryDirectory, np.ndarray]:
+    """The folder of a file of simulated votes, ten per item, and the truth; the folder lasts as long as this process."""
+    from crowdwise.data.simulate import simulate
+
+    made = simulate(n_items=n_votes // 10, n_annotators=n_annotators, n_classes=n_classes, votes_per_item=10, random_state=0)
+    votes, folder = made.votes, tempfile.TemporaryDirectory()
+    np.savez(Path(folder.name) / "votes.npz", item=votes.item, annotator=votes.annotator, label=votes.label)
+    return folder, made.truth
+
+
+def child(library: str, method: str, n_votes: int) -> dict:
+    path = Path(crowd(n_votes, 1000, 10)[0].name) / "votes.npz"
+    iterations = str(PAIRS[method][2] if method else 0)
+    words = [sys.executable, "-m", __spec__.name, "--run", library, method, iterations, str(path)]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired as late:
@@ -163,34 +181,40 @@ def child(library: str, method: str, iterations: int, path: Path) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure_all(n_votes: int, methods: list[str]) -> None:
-    from crowdwise.data.simulate import simulate
+def kept(got: dict, library: str, n_votes: int) -> dict[str, Any]:
+    """What is recorded of a measurement: the share of right labels instead of the labels, and the version."""
+    facts = {key: value for key, value in got.items() if key not in ("labels", "at")} | {"version": version(library)}
+    return facts | ({"right": accuracy(got["labels"], crowd(n_votes, 1000, 10)[1])} if got.get("labels") else {})
 
-    made = simulate(n_items=n_votes // 10, n_annotators=1000, n_classes=10, votes_per_item=10, random_state=0)
-    votes, rows = made.votes, []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "votes.npz"
-        np.savez(path, item=votes.item, annotator=votes.annotator, label=votes.label)
-        for method in methods or PAIRS:
-            iterations = PAIRS[method][2]
-            turns = [
-                (child("crowdwise", method, iterations, path), child("crowd-kit", method, iterations, path))
-                for _ in range(TURNS if method in ("majority", "wawa", "dawid-skene") else 1)
-            ]
-            rows.append(compared(method, turns, made.truth))
-            print(rows[-1], flush=True)
-        if methods:
-            return
-        got = child("cleanlab", "", 0, path)
-        took = (
-            got.get("note") or f"{got['total']:.1f} s, {got['mb']:,.0f} MB, labels {accuracy(got['labels'], made.truth)} right"
-        )
-        other = f"- cleanlab {version('cleanlab')}, CROWDLAB on the vote shares: {took}."
-        print(other, flush=True)
+
+@RUNS.each
+def turn(method: str, number: int, n_votes: int) -> dict[str, Any]:
+    """Both libraries, one after the other, and the share of labels that are the same at the same iteration."""
+    our, their = (child(library, method, n_votes) for library in ("crowdwise", "crowd-kit"))
+    same = float(np.mean(np.array(our["at"]) == np.array(their["at"]))) if our.get("at") and their.get("at") else None
+    return {"ours": kept(our, "crowdwise", n_votes), "theirs": kept(their, "crowd-kit", n_votes), "same": same}
+
+
+@RUNS.each
+def crowdlab(n_votes: int) -> dict[str, Any]:
+    return kept(child("cleanlab", "", n_votes), "cleanlab", n_votes)
+
+
+def measure_all(n_votes: int, methods: list[str]) -> None:
+    rows = []
+    for method in methods or PAIRS:
+        turns = [turn(method, n, n_votes) for n in range(TURNS if method in ("majority", "wawa", "dawid-skene") else 1)]
+        rows.append(compared(method, turns))
+        print(rows[-1], flush=True)
+    if methods:
+        return
+    got = crowdlab(n_votes)
+    took = got.get("note") or f"{got['total']:.1f} s, {got['mb']:,.0f} MB, labels {percent(got['right'])} right"
+    other = f"- cleanlab {got['version']}, CROWDLAB on the vote shares: {took}."
     header = [
         "method",
         "crowdwise s/iter",
-        f"crowd-kit {version('crowd-kit')} s/iter",
+        f"crowd-kit {turns[-1]['theirs']['version']} s/iter",
         "ratio",
         "crowdwise total",
         "crowd-kit total",
@@ -201,8 +225,8 @@ def measure_all(n_votes: int, methods: list[str]) -> None:
         "same labels at the same iteration",
     ]
     text = [
-        provenance("make bench"),
-        f"\n{votes.n_votes:,} simulated votes: {votes.n_items:,} items, {votes.n_annotators:,} annotators, K = 10, seed 0. "
+        provenance("make bench", RUNS),
+        f"\n{n_votes:,} simulated votes: {n_votes // 10:,} items, 1,000 annotators, K = 10, seed 0. "
         "Totals are with each library's default settings (crowd-kit's MACE with one restart, as ours), memory is the peak "
         f"above the start of the fit, and a time limit of {LIMIT:.0f} s holds per process.\n",
         table(header, rows),
@@ -215,31 +239,32 @@ def measure_all(n_votes: int, methods: list[str]) -> None:
     put("versus", "\n".join([*text[:2], table(header, ours)]), HOW_FAST)
 
 
-def compared(method: str, turns: list[tuple[dict, dict]], truth: np.ndarray) -> list[str]:
-    def middle(which: int, key: str) -> float:
-        values = [turn[which].get(key) for turn in turns]
+def compared(method: str, turns: list[dict[str, Any]]) -> list[str]:
+    def middle(whose: str, key: str) -> float:
+        values = [turn[whose].get(key) for turn in turns]
         return float(np.median([v for v in values if v is not None] or [np.nan]))
 
-    our, their = turns[-1]
-    same = "-"
-    if our.get("at") and their.get("at"):
-        same = f"{100 * np.mean(np.array(our['at']) == np.array(their['at'])):.2f}%"
+    our, their, same = turns[-1]["ours"], turns[-1]["theirs"], turns[-1]["same"]
     cells = []
     for key, form in (("per", "{:.4f}"), ("total", "{:.2f} s")):
-        a, b = middle(0, key), middle(1, key)
+        a, b = middle("ours", key), middle("theirs", key)
         cells += [form.format(x) if x == x else "-" for x in (a, b)]
         cells.append(f"{b / a:.0f}x" if a == a and b == b else "-")
     if their.get("note"):
         cells[4] = their["note"]
         if "not finished" in their["note"]:
-            cells[5] = f"> {LIMIT / middle(0, 'total'):.0f}x"
-    megabytes = [f"{x:.0f}" if x == x else "-" for x in (middle(0, "mb"), middle(1, "mb"))]
-    right = " / ".join(accuracy(side["labels"], truth) if side.get("labels") else "-" for side in (our, their))
-    return [method, *cells, *megabytes, right, same]
+            cells[5] = f"> {LIMIT / middle('ours', 'total'):.0f}x"
+    megabytes = [f"{x:.0f}" if x == x else "-" for x in (middle("ours", "mb"), middle("theirs", "mb"))]
+    right = " / ".join(percent(side.get("right")) for side in (our, their))
+    return [method, *cells, *megabytes, right, percent(same)]
 
 
-def accuracy(labels: list, truth: np.ndarray) -> str:
-    return f"{100 * np.mean(np.array(labels) == truth):.2f}%"
+def accuracy(labels: list, truth: np.ndarray) -> float:
+    return float(np.mean(np.array(labels) == truth))
+
+
+def percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.2f}%"
 
 
 def main() -> None:

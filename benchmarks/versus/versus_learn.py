@@ -8,10 +8,10 @@ label). scikit-activeml takes a matrix of items x annotators. Runs take turns in
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,13 +21,16 @@ import crowdwise
 from benchmarks.classifiers.learn_synthetic_crowd import blobs
 from benchmarks.declaration import Benchmark
 from benchmarks.page import interval, provenance, put, table
+from benchmarks.records import Records
 
 BENCHMARK = Benchmark(
     "Does the crowd layer learn the same elsewhere, and how fast?",
     sections=("learn versus",),
     packages=("torch", "crowdkit", "skactiveml"),
+    renders=("",),
 )
 
+RUNS = Records("versus_learn")
 WIDTH, K = 128, 10
 
 
@@ -113,33 +116,44 @@ def activeml(X, votes, seed, setting):
     return perf_counter() - started, model.predict
 
 
+FITS = {"crowdwise": ours, "crowd-kit": crowd_kit, "scikit-activeml": activeml}
+# Once for all libraries.
+drawn = lru_cache(1)(blobs)
+
+
+@cache
+def warm(library: str) -> None:
+    """Imports and compiled loops are loaded before the clock starts."""
+    small = Setting(2_000, 64, 20, 256, 1)
+    X, votes, _, _ = blobs(0, n=small.items, width=small.features, annotators=small.annotators)
+    FITS[library](X, votes, 0, small)
+
+
+@RUNS.each
+def measured(library: str, seed: int, **sizes: int) -> dict[str, Any]:
+    """Seconds of a whole fit, accuracy on test items, and the version."""
+    warm(library)
+    setting = Setting(**sizes)
+    X, votes, X_test, y_test = drawn(seed, n=setting.items, width=setting.features, annotators=setting.annotators)
+    seconds, predict = FITS[library](X, votes, seed, setting)
+    right = float((np.asarray(predict(X_test)) == y_test).mean())
+    return {"seconds": seconds, "accuracy": right, "version": version(library)}
+
+
 def main() -> None:
-    rivals = {
-        "crowdwise": ours,
-        f"crowd-kit {version('crowd-kit')}": crowd_kit,
-        f"scikit-activeml {version('scikit-activeml')}": activeml,
-    }
-    warm = Setting(2_000, 64, 20, 256, 1)
-    X, votes, _, _ = blobs(0, n=warm.items, width=warm.features, annotators=warm.annotators)
-    for fit in rivals.values():  # imports and compiled loops are loaded before the clock starts
-        fit(X, votes, 0, warm)
     rows = []
     for setting in SETTINGS:
-        seconds, accuracy = {name: [] for name in rivals}, {name: [] for name in rivals}
-        for seed in range(setting.seeds):
-            X, votes, X_test, y_test = blobs(seed, n=setting.items, width=setting.features, annotators=setting.annotators)
-            for name, fit in rivals.items():
-                took, predict = fit(X, votes, seed, setting)
-                seconds[name].append(took)
-                accuracy[name].append(float((np.asarray(predict(X_test)) == y_test).mean()))
-                print(*setting[:-1], seed, name, round(took, 2), round(accuracy[name][-1], 4), flush=True)
-        for name in rivals:
-            times = np.divide(seconds[name], seconds["crowdwise"])
-            size = f"{setting.items:,} x {setting.features}", f"{setting.annotators}", f"{setting.batch:,}"
-            row = [name, interval(accuracy[name], 100, 1), f"{np.median(seconds[name]):.1f}", f"{np.median(times):.1f}"]
-            rows.append([*size, *row])
+        sizes = setting._asdict()
+        turns = [{name: measured(name, seed, **sizes) for name in FITS} for seed in range(sizes.pop("seeds"))]
+        for name in FITS:
+            runs = [turn[name] for turn in turns]
+            times = [turn[name]["seconds"] / turn["crowdwise"]["seconds"] for turn in turns]
+            cells = [f"{setting.items:,} x {setting.features}", f"{setting.annotators}", f"{setting.batch:,}"]
+            cells.append(name if name == "crowdwise" else f"{name} {runs[-1]['version']}")
+            cells += [interval([run["accuracy"] for run in runs], 100, 1), f"{np.median([run['seconds'] for run in runs]):.1f}"]
+            rows.append([*cells, f"{np.median(times):.1f}"])
     text = (
-        provenance("make bench-learn")
+        provenance("make bench-learn", RUNS)
         + f"\n10 votes per item, K={K}; one hidden layer of {WIDTH}, Adam 1e-3, {SETTINGS[0].epochs} epochs (the larger sets "
         f"{SETTINGS[-1].epochs}), identity start; {SETTINGS[0].seeds} seeds (the larger sets {SETTINGS[-1].seeds}); median "
         "seconds of a whole fit.\n\n"

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import choix
 import numpy as np
@@ -20,19 +21,37 @@ import crowdwise
 import crowdwise.errors
 from benchmarks.declaration import Benchmark
 from benchmarks.page import provenance, put, table
+from benchmarks.records import Records
 from crowdwise.data.simulate.comparisons import Simulated, simulate_comparisons
 
 BENCHMARK = Benchmark(
     "Is Bradley-Terry the same as choix's and crowd-kit's, and how fast?",
     sections=("ranking versus",),
     packages=("choix", "crowdkit"),
+    renders=("",),
 )
 
+RUNS = Records("versus_ranking")
 SIZES = [(100, 4_000, 40), (1_000, 50_000, 200)]
 
 
-def ours(method: str, **settings: Any) -> Callable[[Simulated], Any]:
-    return lambda sim: crowdwise.make(method, **settings).fit(sim.comparisons).scores_
+class Given(NamedTuple):
+    """The same comparisons in the forms that libraries take."""
+
+    sim: Simulated
+    n: int
+    pairs: list[tuple[int, int]]
+    frame: pd.DataFrame
+
+
+@cache
+def drawn(n_items: int, n_votes: int, n_annotators: int) -> Given:
+    sim = simulate_comparisons(n_items, n_votes, n_annotators, spammers=0.2, adversaries=0.1, score_sd=1.0, random_state=1)
+    return Given(sim, n_items, winners_of(sim), frame_of(sim))
+
+
+def ours(method: str, **settings: Any) -> Callable[[Given], Any]:
+    return lambda given: crowdwise.make(method, **settings).fit(given.sim.comparisons).scores_
 
 
 def winners_of(sim: Simulated) -> list[tuple[int, int]]:
@@ -57,51 +76,69 @@ def in_order(scores: pd.Series, n_items: int) -> Any:
     return np.log(np.maximum(scores.reindex(range(n_items)).to_numpy(), 1e-300))
 
 
+# What has no prior, and is compared with the first.
+SAME: dict[str, Callable[[Given], Any]] = {
+    "crowdwise bradley-terry, newton, prior 0": ours("bradley-terry", prior=0.0, draws=2),
+    "crowdwise bradley-terry, mm, prior 0": ours("bradley-terry", prior=0.0, draws=2, solver="mm"),
+    "choix mm_pairwise": lambda given: choix.mm_pairwise(given.n, given.pairs),
+    "choix opt_pairwise": lambda given: choix.opt_pairwise(
+        given.n, given.pairs, alpha=0.0, method="BFGS" if given.n <= 100 else "Newton-CG"
+    ),
+    "crowd-kit BradleyTerry, 100 iterations": lambda given: in_order(
+        BradleyTerry(100).fit_predict(given.frame[["left", "right", "label"]]), given.n
+    ),
+}
+NEWTON = next(iter(SAME))
+FITS: dict[str, Callable[[Given], Any]] = SAME | {
+    "crowdwise crowd-bt": ours("crowd-bt", draws=2),
+    "crowdwise noisy-bt": ours("noisy-bt", draws=2),
+    "crowd-kit NoisyBradleyTerry, 100 iterations": lambda given: in_order(
+        NoisyBradleyTerry(100, random_state=0).fit_predict(given.frame), given.n
+    ),
+}
+
+
+@cache
+def reference(*size: int) -> Any:
+    return np.asarray(FITS[NEWTON](drawn(*size)), float)
+
+
+@RUNS.each
+def measured(name: str, *size: int) -> dict[str, Any]:
+    """Seconds, Kendall's tau with the truth, and the largest difference from the reference; or what it failed with."""
+    given = drawn(*size)
+    started, worked = perf_counter(), process_time()
+    try:
+        score = np.asarray(FITS[name](given), float)
+    except Exception as problem:
+        return {"failed": type(problem).__name__}
+    found = {"seconds": perf_counter() - started, "processor": process_time() - worked}
+    found["tau"] = float(kendalltau(score, given.sim.score)[0])
+    if name in SAME and name != NEWTON:
+        found["apart"] = float(np.abs(score - score.mean() - reference(*size) + reference(*size).mean()).max())
+    return found
+
+
+@RUNS.each
+def versions() -> str:
+    return ", ".join(f"{package} {version(package)}" for package in ("choix", "crowd-kit"))
+
+
 def main() -> None:
     rows = []
-    for n_items, n_votes, n_annotators in SIZES:
-        sim = simulate_comparisons(n_items, n_votes, n_annotators, spammers=0.2, adversaries=0.1, score_sd=1.0, random_state=1)
-        pairs, frame, n = winners_of(sim), frame_of(sim), n_items
-        runs: dict[str, tuple[Callable[[], Any], str | None]] = {
-            "crowdwise bradley-terry, newton, prior 0": (lambda sim=sim: ours("bradley-terry", prior=0.0, draws=2)(sim), None),
-            "crowdwise bradley-terry, mm, prior 0": (
-                lambda sim=sim: ours("bradley-terry", prior=0.0, draws=2, solver="mm")(sim),
-                "newton",
-            ),
-            "choix mm_pairwise": (lambda n=n, pairs=pairs: choix.mm_pairwise(n, pairs), "newton"),
-            "choix opt_pairwise": (
-                lambda n=n, pairs=pairs: choix.opt_pairwise(n, pairs, alpha=0.0, method="BFGS" if n <= 100 else "Newton-CG"),
-                "newton",
-            ),
-            "crowd-kit BradleyTerry, 100 iterations": (
-                lambda n=n, frame=frame: in_order(BradleyTerry(100).fit_predict(frame[["left", "right", "label"]]), n),
-                "newton",
-            ),
-            "crowdwise crowd-bt": (lambda sim=sim: ours("crowd-bt", draws=2)(sim), None),
-            "crowdwise noisy-bt": (lambda sim=sim: ours("noisy-bt", draws=2)(sim), None),
-            "crowd-kit NoisyBradleyTerry, 100 iterations": (
-                lambda n=n, frame=frame: in_order(NoisyBradleyTerry(100, random_state=0).fit_predict(frame), n),
-                None,
-            ),
-        }
-        reference: Any = None
-        for name, (run, against) in runs.items():
-            started, worked = perf_counter(), process_time()
-            try:
-                score = np.asarray(run(), float)
-            except Exception as problem:
-                rows.append([f"{n_items:,} / {n_votes:,}", name, "-", "-", "-", f"failed: {type(problem).__name__}"])
-                continue
-            seconds, processor = perf_counter() - started, process_time() - worked
-            score = score - score.mean()
-            reference = score if reference is None else reference
-            agreement = f"{np.abs(score - reference).max():.1e}" if against else "-"
-            tau = f"{kendalltau(score, sim.score)[0]:.3f}"
-            rows.append([f"{n_items:,} / {n_votes:,}", name, f"{seconds:.2f}", f"{processor:.2f}", agreement, tau])
+    for size in SIZES:
+        for name in FITS:
+            run = measured(name, *size)
+            apart = f"{run['apart']:.1e}" if "apart" in run else "-"
+            cells = ["-", "-", "-", f"failed: {run['failed']}"] if "failed" in run else [
+                f"{run['seconds']:.2f}", f"{run['processor']:.2f}", apart, f"{run['tau']:.3f}"
+            ]  # fmt: skip
+            rows.append([f"{size[0]:,} / {size[1]:,}", name, *cells])
             print(rows[-1], flush=True)
+    libraries = versions()
     text = [
-        provenance(".venv-bench/bin/python -m benchmarks run versus_ranking"),
-        f"choix {version('choix')}, crowd-kit {version('crowd-kit')}. Drawn by crowd-bt's model: 20% spammers, "
+        provenance(".venv-bench/bin/python -m benchmarks run versus_ranking", RUNS),
+        f"{libraries}. Drawn by crowd-bt's model: 20% spammers, "
         "10% adversaries. *Difference*: largest "
         "distance of a score from ours by Newton's method, all without a prior. Ours include standard errors.\n",
         table(["items / comparisons", "fit", "seconds", "of the processor", "difference", "tau"], rows),
