@@ -41,8 +41,8 @@ from crowdwise.kernels.types import Array, Flags, Floats, Integers
 if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
 
-__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "answered", "calibrated", "can_tell"]
-__all__ += ["crowd_of", "exponent_of", "in_company", "reliability_of", "untested", "vote_mass", "without_company"]
+__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "answered", "by_features", "calibrated"]
+__all__ += ["can_tell", "crowd_of", "exponent_of", "in_company", "reliability_of", "untested", "vote_mass", "without_company"]
 
 # What is thought of annotators before anything is known of them, and how many votes that is worth: by judgement, not by data.
 _SINGLE, _PSEUDO_VOTES = 0.7, 5.0
@@ -53,10 +53,19 @@ def exponent_of(method: str, anonymous: bool = False) -> float:
 
     "auto: mace" is mace's, "auto-classifier: raykar (classifier=gaussian)" raykar's.
     """
-    name = method.rpartition(": ")[2].partition(" (")[0]
-    learns_features = name in METHODS and METHODS[name].features != ""
-    named = EXPONENTS.get(name, FEATURES_EXPONENT if learns_features else OTHER_EXPONENT)
+    name = _chosen(method)
+    named = EXPONENTS.get(name, FEATURES_EXPONENT if by_features(method) else OTHER_EXPONENT)
     return ANONYMOUS.get(name, named) if anonymous else named
+
+
+def by_features(method: str) -> bool:
+    """Whether the labels of a method come from features too, about which experience has an exponent of its own."""
+    name = _chosen(method)
+    return name not in EXPONENTS and name in METHODS and METHODS[name].features != ""
+
+
+def _chosen(method: str) -> str:
+    return method.rpartition(": ")[2].partition(" (")[0]
 
 
 def calibrated(

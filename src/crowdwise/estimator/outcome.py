@@ -21,11 +21,11 @@ from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE
-from crowdwise.estimator.judgement import calibrated, exponent_of, in_company, reliability_of, untested
+from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, FEATURES_TEMPERATURE_SD
+from crowdwise.estimator.judgement import by_features, calibrated, exponent_of, in_company, reliability_of, untested
 from crowdwise.estimator.saved import check_parts
 from crowdwise.estimator.storage import FILE_NAME, load, save
-from crowdwise.kernels.numerics import best_class, beta_interval, segment_sum
+from crowdwise.kernels.numerics import best_class, beta_interval, segment_sum, tempered
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.parts.annotators.model import counts_of
 
@@ -382,16 +382,20 @@ class Result(LabelOutcome):
 
         Where these are a part of the votes, `reliability` is that of annotators in all of them, [A].
 
-        Exponents of crowds are taken as normal around the method's: see `crowdwise.estimator.judgement`. Where confidence
-        does not rest on experience there is no such range, and it is `confidence`.
+        Exponents of crowds are taken as normal around the method's: see `crowdwise.estimator.judgement`; with features, the
+        logs of temperatures. Where confidence does not rest on experience there is no such range, and it is `confidence`.
         """
         if not 0 < share < 1:
             raise SettingError(f"a share of crowds must be between 0 and 1; got {share!r}")
         if self.confidence_source != "experience":
             return self.confidence
-        spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
-        exponent = max(exponent_of(self.method, self.votes.anonymous) + NormalDist(0, spread).inv_cdf(share), 0.0)
-        confidence = self.tempered(exponent, reliability=reliability)[np.arange(len(self.codes)), self.codes]
+        away, exponent = NormalDist().inv_cdf(share), exponent_of(self.method, self.votes.anonymous)
+        if by_features(self.method):
+            likely = tempered(self.tempered(exponent, reliability=reliability), np.exp(away * FEATURES_TEMPERATURE_SD))
+        else:
+            spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
+            likely = self.tempered(max(exponent + away * spread, 0.0), reliability=reliability)
+        confidence = likely[np.arange(len(self.codes)), self.codes]
         # Confidence may have been lowered for other reasons too.
         return np.asarray(np.minimum(confidence, self.confidence) if share > 0.5 else confidence)
 
