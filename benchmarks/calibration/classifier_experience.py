@@ -5,9 +5,9 @@
 As `experience.py` does for methods without features: every classifier is fitted once, without true labels, to a set's rows and
 votes, and the log-loss of q^(1 / votes^gamma) against the true labels of the same items is kept for a grid of gamma. The
 exponent is the gamma with the smallest mean over sets (of means over classifiers); it is estimated again without each set in
-turn. `crowdwise.estimator.experience` ships it for all of them. How far crowds lie apart comes from a second grid, of factors on
-that temperature: the standard deviation of the log of each set's best one. A second table is of new rows with votes: a fifth of the rows,
-drawn at random, labelled from features and votes by fits to the others. Runs are kept in
+turn. `crowdwise.estimator.experience` ships it for all of them. How far crowds lie apart comes from a second grid, of factors
+on that temperature: the standard deviation of the log of each set's best one. A second table is of new rows with votes: a fifth
+of the rows, drawn at random, labelled from features and votes by fits to the others. Runs are kept in
 benchmarks/records/classifier_experience.jsonl; what is there is not measured again.
 """
 
@@ -181,8 +181,8 @@ def ranges(found: Runs) -> str:
         f"Crowds lie apart: the logs of the sets' best factors on the temperature are {each}, with a standard deviation of "
         f"{np.sqrt(np.mean(best**2)):.2f} ({min(without):.2f} to {max(without):.2f} without one set); shipped: "
         f"{FEATURES_TEMPERATURE_SD:.2f}. The printed range, nine of ten crowds, held on "
-        f"{sum(held(FEATURES_TEMPERATURE_SD, i) for i in range(len(NAMES)))} of {len(NAMES)} sets, and with the deviation of the "
-        f"other five on {sum(held(sd, i) for i, sd in enumerate(without))}."
+        f"{sum(held(FEATURES_TEMPERATURE_SD, i) for i in range(len(NAMES)))} of {len(NAMES)} sets, and with the deviation of "
+        f"the other five on {sum(held(sd, i) for i, sd in enumerate(without))}."
     )
 
 
