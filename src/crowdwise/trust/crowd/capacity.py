@@ -47,7 +47,7 @@ def score(
     return score_of_draws(
         "capacity",
         lambda confusion: channel_capacity(confusion, tol=_CLOSE),
-        lambda value: f"labels carry {value:.2g} of {bits:.2g} bits",
+        lambda span: f"labels carry {span} of {bits:.2g} bits in 90 % of draws",
         result,
         votes,
         least=least * bits,

@@ -28,7 +28,7 @@ _AT_ONCE = 1_000_000
 def score_of_draws(
     detector: str,
     measure: Callable[[Floats], Floats],
-    words: Callable[[float], str],
+    words: Callable[[str], str],
     result: Result,
     votes: Annotations | None,
     *,
@@ -51,8 +51,9 @@ def score_of_draws(
     informative, q_value, flag, verdict = _judged(result, votes, (drawn >= least).mean(axis=0), fdr)
     low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
     reason = [
-        f"{words(v)} (90 % of draws: {lo:.2g} to {hi:.2g})" if f else "too few votes to tell" if state == "unknown" else ""
-        for f, v, lo, hi, state in zip(flag, value, low, high, verdict, strict=True)
+        # Not the score: that of the posterior's mean may lie below nearly all draws.
+        words(f"{lo:.2g} to {hi:.2g}") if f else "too few votes to tell" if state == "unknown" else ""
+        for f, lo, hi, state in zip(flag, low, high, verdict, strict=True)
     ]
     more = {"low": low, "high": high, "verdict": verdict}
     return report(detector, votes, score=value, p_value=informative, q_value=q_value, flag=flag, reason=reason, more=more)

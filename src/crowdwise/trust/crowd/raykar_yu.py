@@ -40,7 +40,7 @@ def score(
     found = score_of_draws(
         "raykar-yu",
         spammer_score,
-        lambda value: f"rows of the confusion matrix are alike (score {value:.2g})",
+        lambda span: f"rows of the confusion matrix are alike (score {span} in 90 % of draws)",
         result,
         votes,
         least=least,
