@@ -110,9 +110,9 @@ def main() -> None:
     (worst, where), (lowest, there) = min(below), min(single)
     text = (
         f"\nOver these sets, test accuracy is {np.mean(near):+.2f} points beside the best candidate of each set on average (at "
-        f"worst {min(near):+.1f}), and at worst {worst:+.1f} beside two stages with majority vote ({where}); in a "
-        f"single run, {lowest:+.1f} ({there}). *Best alone* has the best mean over the seeds, which nobody can know without "
-        "true labels. Seconds are of the processor, comparison and fit.\n\n"
+        f"worst {min(near):+.1f}), and at worst {worst:+.1f} beside two stages with majority vote ({where}); in a single run, "
+        f"{lowest:+.1f} ({there}). *Best alone* has the best mean over the seeds, which nobody can know without true labels. "
+        "Seconds are of the processor, comparison and fit.\n\n"
     )
     header = ["set", "seeds", "chosen", "test accuracy", "best alone", "two stages, majority", "test ECE", "test NLL", "labels"]
     header += ["best labels alone", "processor s"]

@@ -161,6 +161,11 @@ def test_em_around_a_named_classifier(run: Run, files: Path) -> None:
     assert json.loads(run(*command, "--json").stdout)["settings"]["estimator"] == "boosting"
     refused = run(*command, "--save", "boosted", code=2)
     assert "boosting cannot be saved without pickle" in " ".join(refused.stderr.split())
+    # The way that the message names: the last five rows have no votes.
+    run(*command, "--set", "estimator=forest", "-o", "labels.csv")
+    labelled = pl.read_csv(files / "labels.csv")
+    assert labelled["n_votes"].to_list()[-5:] == [0] * 5
+    assert (labelled["label"] == pl.Series(CLASSES[TRUTH])).to_list()[-5:].count(True) >= 4
 
 
 def test_gold_stays_fixed_with_votes_and_without(run: Run, files: Path) -> None:

@@ -244,4 +244,7 @@ def _is_seed(name: str) -> bool:
 
 def _unsaved(estimator: Any) -> SettingError:
     what = estimator if isinstance(estimator, str) else type(estimator).__name__
-    return SettingError(f'{what} cannot be saved without pickle; use estimator="logistic", or keep the estimator in memory')
+    return SettingError(
+        f'{what} cannot be saved without pickle; use estimator="logistic", or keep the estimator in memory, or give new rows '
+        "to the fit: those without votes are labelled too"
+    )
