@@ -98,6 +98,28 @@ def test_questions_that_wait_for_an_answer_count_as_asked() -> None:
         assert suggest(waiting, policy, 1, explore=0).item.tolist() == [1]
 
 
+def test_the_look_ahead_believes_the_models_own_word_on_the_item() -> None:
+    """By their matrices both annotators guess; by the model the first is right about i0 in 90 of 100, the second in 10."""
+
+    class Expert:
+        def expertise(self, rows: Any) -> Any:
+            return np.column_stack([rows[:, 0], 1 - rows[:, 0]])
+
+    votes = no_votes(2, 2)
+    result = fake_result(votes, np.full((2, 2), 0.5), np.full((2, 2, 2), 0.5), 1e12)
+    state = State(result, Pool.of(votes, per_item=2), np.random.default_rng(0), Expert(), np.array([[0.9], [0.5]]))
+    looking = Lookahead(state)
+    looking.ask(0, 0)
+    looking.ask(1, 0)
+    assert looking.share(0) == pytest.approx(binary_entropy(0.9) / math.log(2))
+    assert looking.share(1) == pytest.approx(1)
+    # Who is wrong in 90 of 100 tells as much as who is right in as many.
+    second = binary_entropy(0.82) - binary_entropy(0.9)
+    assert looking.pairs(policy_of("information"), 0) == pytest.approx([second, second])
+    # Either answer leaves i0 at 0.9, and a second one as good turns no label round.
+    assert looking.pairs(policy_of("error-reduction"), 0) == pytest.approx([0, 0])
+
+
 def test_targeted_counts_the_share_of_uncertainty_that_is_left() -> None:
     class Classifier:
         def predict_proba(self, X: Any) -> Any:

@@ -11,6 +11,12 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
+from crowdwise.campaign.policies import ITEM_POLICIES, State
+from crowdwise.campaign.pool import Pool
+from crowdwise.data.annotations import Annotations
+from crowdwise.errors import SettingError
+from crowdwise.methods.labels.dawid_skene import DawidSkene
+
 
 def table(text: str) -> pl.DataFrame:
     return pl.read_csv(text.encode())
@@ -128,7 +134,7 @@ def test_mistakes_in_a_table_are_named_with_their_row(run: Run, campaign: Path, 
         (["--budget", "0"], "budget must be a number above 0"),
         (["--explore", "2"], "explore is a share"),
         (["--least", "3", "--most", "2"], "is below least"),
-        (["--policy", "dalc"], "needs a fitted classifier"),
+        (["--policy", "dalc"], "--policy: dalc asks a classifier about items: give their features with --features FILE"),
         (["--method", "ccem"], "--features FILE"),
         (["--json", "-o", "-"], "both ask for stdout"),
         (["-o", "votes.csv"], "is also the input"),
@@ -136,6 +142,22 @@ def test_mistakes_in_a_table_are_named_with_their_row(run: Run, campaign: Path, 
 )
 def test_wrong_usage_ends_with_two(run: Run, campaign: Path, options: list[str], message: str) -> None:
     assert message in run("suggest", "votes.csv", *options, code=2).stderr
+
+
+@pytest.mark.parametrize("item", sorted(ITEM_POLICIES))
+def test_policies_that_ask_a_classifier_are_refused_without_features_and_no_others(run: Run, campaign: Path, item: str) -> None:
+    votes = Annotations.from_arrays(["i", "i"], ["x", "y"], ["cat", "dog"])
+    state = State(DawidSkene().fit(votes).result_, Pool.of(votes), np.random.default_rng(0))
+    try:
+        ITEM_POLICIES[item](state)
+    except SettingError:
+        text = run("suggest", "votes.csv", "--policy", f"{item}+ucb", code=2).stderr
+        assert f"{item}+ucb asks a classifier about items" in text
+        recorded_features(campaign)
+        text = run("suggest", "votes.csv", "--features", "X.npz", "--method", "majority", "--policy", item, code=2).stderr
+        assert "and no --method that counts votes alone" in text
+    else:
+        assert table(run("suggest", "votes.csv", "--policy", f"{item}+ucb", "--budget", "2").stdout).height == 2
 
 
 def test_features_train_a_classifier(run: Run, campaign: Path) -> None:
@@ -258,6 +280,7 @@ def test_every_recorded_item_needs_features(run: Run, campaign: Path) -> None:
         (["--method", "dalc"], "dalc learns from features"),
         (["votes.csv"], "--truth FILE"),
         (["--policies", "best"], "--policies: there is no policy 'best' (policies are"),
+        (["--policies", "entropy,bald"], "--policies: bald asks a classifier about items: give their features with --features"),
         (["--campaigns", "0"], "--campaigns must be at least 1"),
         (["--gold", "truth.csv"], "give the truth with --truth"),
         (["-o", "votes.csv"], "is a file; name a folder"),

@@ -8,17 +8,19 @@ from typing import Any
 import crowdwise
 from crowdwise import campaign, io, methods
 from crowdwise.cli import fitting
-from crowdwise.cli.job import note, progress_of, say
+from crowdwise.cli.job import naming, note, progress_of, say
 from crowdwise.cli.options import FileOptions, KnownOptions, MaybeFeatures, MethodOptions, TaskOptions
 from crowdwise.errors import SettingError
 from crowdwise.estimator.registry import classifiers, find, make, make_classifier, select
 from crowdwise.report.text import match_line
 
 __all__ = ["QUICK_CLASSIFIER", "build_campaign", "build_classifier", "build_task", "check_rows", "fit_answers", "fit_rows"]
-__all__ += ["learns", "read_answers", "read_features"]
+__all__ += ["check_policy", "learns", "read_answers", "read_features"]
 
 # Several processes train one network.
 QUICK_CLASSIFIER = "ccem"
+# Policies of items that ask a classifier.
+_OF_CLASSIFIERS = ("predictive-entropy", "predictive-margin", "bald")
 
 
 def build_task(options: TaskOptions, family: str, default: str, features: str | None = None) -> Any:
@@ -84,6 +86,17 @@ def learns(method: MethodOptions, features: str | None) -> bool:
     if chosen and (method.history is not None or method.class_prior is not None):
         raise SettingError("--history and --class-prior are for methods without features")
     return chosen
+
+
+def check_policy(option: str, name: str, trains: bool) -> None:
+    """Refuse a policy that does not exist, and one that asks a classifier where none is trained."""
+    with naming(option):
+        policy = campaign.policy_of(name)
+    if not trains and getattr(policy, "item", None) in _OF_CLASSIFIERS:
+        raise SettingError(
+            f"{option}: {name} asks a classifier about items: give their features with --features FILE, and no --method that "
+            "counts votes alone"
+        )
 
 
 def fit_rows(

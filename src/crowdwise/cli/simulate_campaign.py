@@ -7,10 +7,10 @@ from typing import Any
 
 import crowdwise
 from crowdwise import campaign, io, methods, report
-from crowdwise.cli.answers import build_campaign, check_rows, learns, read_features
+from crowdwise.cli.answers import build_campaign, check_policy, check_rows, learns, read_features
 from crowdwise.cli.declare import argument, file, flag, group, option, panel
 from crowdwise.cli.fitting import parse_list, read_gold, read_votes
-from crowdwise.cli.job import Job, naming, note, refuse, steps
+from crowdwise.cli.job import Job, note, refuse, steps
 from crowdwise.cli.options import GIVE_TRUTH, TRUTH_OR_GOLD, CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
 from crowdwise.cli.simulate import drawn
 from crowdwise.errors import SettingError
@@ -66,12 +66,11 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     job = Job(options)
     refuse("{} gives away what the race is about; give the truth with --truth", (method, ["gold", "history", "trusted"]))
     chosen = [str(name) for name in parse_list(options.policies, "--policies")]
-    with naming("--policies"):
-        for name in chosen:
-            campaign.policy_of(name)
+    trains, first = learns(method, features.features), method.seed or 0
+    for name in chosen:
+        check_policy("--policies", name, trains)
     if options.folder is not None:
         crowdwise.estimator.check_folder(options.folder)
-    trains, first = learns(method, features.features), method.seed or 0
     if options.votes is None and features.features is not None:
         raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
     rows = read_features(features, read.item)

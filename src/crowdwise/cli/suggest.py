@@ -6,10 +6,10 @@ from pathlib import Path
 
 import crowdwise
 from crowdwise import campaign, io, report
-from crowdwise.cli.answers import build_campaign, check_rows, fit_rows, learns, read_features
+from crowdwise.cli.answers import build_campaign, check_policy, check_rows, fit_rows, learns, read_features
 from crowdwise.cli.declare import INPUT, argument, file, flag, group, option, panel
 from crowdwise.cli.fitting import careful, parse_list, read_votes
-from crowdwise.cli.job import Job, naming
+from crowdwise.cli.job import Job
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 
@@ -57,8 +57,7 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     With --features a classifier is trained (see crowdwise train), and questions are distributed over the features.
     """
     job = Job(options, features, method)
-    with naming("--policy"):
-        campaign.policy_of(options.policy)
+    check_policy("--policy", options.policy, learns(method, features.features))
     state, informed = _state(options, read, method, features)
     # A classifier that has seen no vote cannot say what is worth asking.
     found = campaign.suggest(state, options.policy if informed else "random+random", options.budget, explore=options.explore)

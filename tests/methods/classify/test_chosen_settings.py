@@ -245,6 +245,28 @@ def test_a_fit_that_goes_on_keeps_the_likelihood(name: str, tmp_path: Path) -> N
     assert again.likelihood_ == "softmax"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf", "gpnetcr"])
+def test_features_that_are_noise_do_not_talk_the_votes_down(name: str) -> None:
+    """With a share that is learned labels are those of the votes, and new items as open as ever; with the paper's neither."""
+    rng = np.random.default_rng(0)
+    noise, truth = rng.normal(size=(600, 6)), rng.permutation(np.arange(600) % 4)
+    votes = votes_on(truth[:300], np.concatenate([even(2, 4, right) for right in (0.9, 0.7, 0.45)]), share=0.7)
+
+    def outcome(**more: Any) -> tuple[float, float]:
+        model = fitted(name, noise[:300], votes, likelihood="robust-max", **more)
+        new = model.predict_proba(noise[300:])[np.arange(300), truth[300:]]
+        return float((model.result_.codes == truth[:300]).mean()), float(-np.log(new).mean())
+
+    by_votes = float((crowdwise.make("dawid-skene").fit(votes).result_.codes == truth[:300]).mean())
+    labels, unlikely = outcome()
+    assert labels > by_votes - 0.02
+    assert unlikely < np.log(4) + 0.05
+    labels, unlikely = outcome(epsilon="fixed")
+    assert labels < by_votes - 0.2
+    assert unlikely > 2 * np.log(4)
+
+
 # -- batches ----------------------------------------------------------------------------------
 
 
