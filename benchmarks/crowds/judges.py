@@ -30,6 +30,7 @@ from crowdwise.trust.metrics import accuracy, ece, log_loss
 BENCHMARK = Benchmark(
     "Are labels and stated worth of panels of judges right where families share errors?",
     sections=("judges",),
+    renders=("",),
     quick="--seeds 1",
     small={"MOST": 1, "N_ITEMS": 30, "FRESH": 50, "METHODS": ("majority", "consensus")},
     leaves_out=("alarms",),
@@ -166,23 +167,13 @@ def main() -> None:
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
     worlds = list(WORLDS.items())[:MOST]
     runs = {name: [kept(name, world, FIRST_SEED + s) for s in range(seeds)] for name, world in worlds}
-    parts = [
-        provenance(f"python -m benchmarks run judges --seeds {seeds}"),
-        labels(runs),
-        panels(runs),
-        human(runs),
-        found(runs),
-        alarms(),
-    ]
-    put("judges", "\n".join(parts))
+    parts = [labels(runs), panels(runs), human(runs), found(runs), alarms()]
+    put("judges", "\n".join([provenance(f"python -m benchmarks run judges --seeds {seeds}", KEPT), *parts]))
 
 
 def kept(name: str, world: World, seed: int) -> dict[str, float]:
     """A run that is in the records, or is measured and goes there."""
-    key = f"{name} | {seed}"
-    if key not in KEPT.read():
-        KEPT.add(key, measured(world.drawn(seed), seed))
-    return KEPT.read()[key]
+    return KEPT.once(f"{name} | {seed}", lambda: measured(world.drawn(seed), seed))
 
 
 def measured(panel: Drawn, seed: int) -> dict[str, float]:
@@ -381,19 +372,23 @@ def found(runs: Runs) -> str:
     return f"\n**Families found**, {about}\n\n{table(header, rows)}\n"
 
 
+@KEPT.each
+def fired(n_judges: int, hard: float, n_items: int, seeds: int) -> int:
+    """In how many panels of independent judges, as many with two classes as with three, a family is found that is none."""
+    worlds = [World(k, (), (0, 0), (0, 0), (0, 0), alone=n_judges, hard=hard) for k in (2, 3)]
+    drawn = [world.drawn(FIRST_SEED + s) for world in worlds for s in range(seeds)]
+    panels = [one.answers(n_items, np.random.default_rng(s))[0] for s, one in enumerate(drawn)]
+    return sum(bool(find(Annotations.from_matrix(answers))) for answers in panels)
+
+
 def alarms(seeds: int = 20) -> str:
-    """Panels of independent judges of many sizes: how often a family is found that is none."""
+    """Panels of independent judges of many sizes."""
     rows, total, wrong = [], 0, 0
     for n_judges in (3, 5, 7, 10):
         for hard in (0.0, 0.3):
-            fired = []
-            for n_items in (50, 200, 600):
-                worlds = [World(k, (), (0, 0), (0, 0), (0, 0), alone=n_judges, hard=hard) for k in (2, 3)]
-                drawn = [world.drawn(FIRST_SEED + s) for world in worlds for s in range(seeds)]
-                panels = [one.answers(n_items, np.random.default_rng(s))[0] for s, one in enumerate(drawn)]
-                fired.append(sum(bool(find(Annotations.from_matrix(answers))) for answers in panels))
-                total, wrong = total + len(drawn), wrong + fired[-1]
-            rows.append([f"{n_judges} judges{', 3 in 10 items hard' if hard else ''}", *map(str, fired)])
+            counts = [fired(n_judges, hard, n_items, seeds) for n_items in (50, 200, 600)]
+            total, wrong = total + 2 * seeds * len(counts), wrong + sum(counts)
+            rows.append([f"{n_judges} judges{', 3 in 10 items hard' if hard else ''}", *map(str, counts)])
     return (
         f"\n**Families found where there are none**: {wrong} of {total} panels of independent judges with two or three "
         f"classes; of {2 * seeds} in each cell.\n\n{table(['panel', '50 items', '200 items', '600 items'], rows)}\n"
