@@ -6,7 +6,7 @@ python -m benchmarks run ordinal
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,8 @@ def posteriors(votes: crowdwise.Annotations) -> dict[str, tuple[Any, float]]:
     """Method -> posterior and seconds; medians of the last one beside its most probable classes."""
     found = {"mean, rounded": (rounded_mean(votes), 0.0)}
     for name in METHODS:
-        started = perf_counter()
-        found[name] = crowdwise.make(name, confidence="model").fit(votes).posterior_, perf_counter() - started
+        started = process_time()
+        found[name] = crowdwise.make(name, confidence="model").fit(votes).posterior_, process_time() - started
     last, seconds = found["cumulative-link"]
     return found | {"cumulative-link, median": (one_hot(median_class(last), votes.n_classes), seconds)}
 
@@ -142,7 +142,7 @@ def main() -> None:
         for method, (measured, seconds) in on_real(name).items():
             cells = [f"{value:.3f} ({low:.3f}, {high:.3f})" for value, low, high in measured]
             rows.append([f"{name}, {method}", *cells, f"{seconds:.1f}" if seconds else "-"])
-    text.append(table(["set, method", "accuracy", "MAE", "kappa", "seconds"], rows))
+    text.append(table(["set, method", "accuracy", "MAE", "kappa", "processor seconds"], rows))
     text.append(
         f"\nSimulated: 400 items, 30 annotators, five votes per item, five classes, {len(SEEDS)} seeds; mean and 95% interval. "
         "*Scale*: items anywhere on a scale, which annotators shift by 0.2 (or 0.6) classes and stretch, with noise, and a "

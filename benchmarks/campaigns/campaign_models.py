@@ -15,6 +15,7 @@ import argparse
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from time import process_time
 from typing import Any
 
@@ -35,6 +36,7 @@ BENCHMARK = Benchmark(
     sections=("campaign models",),
     data=("rte", "cifar10n", "ner_mturk"),
     packages=("torch",),
+    renders=("--models raykar yan crowd-em two-stage dawid",),
     quick="--seeds 1 --models two-stage --dry-run",
     small={"SIZE": 40, "STEPS": (1.0, 2.0), "RECORDED": ()},
 )
@@ -108,18 +110,14 @@ def run(name: str, crowd: str, seed: int) -> list[list[float]]:
 
 def measured(names: list[str], crowds: Sequence[str], n_seeds: int) -> dict[str, dict[tuple[str, int], list[list[float]]]]:
     """Curves by model, crowd and seed."""
-    kept, found = RECORDS.read(), {name: {} for name in names}
+    found: dict[str, dict[tuple[str, int], list[list[float]]]] = {name: {} for name in names}
     for seed in range(n_seeds):
         for name in names:
             if seed and MODELS[name][0] in NETWORKS:
                 continue
             for crowd in crowds:
                 key = f"{name} / {crowd} / {seed}"
-                if key not in kept:
-                    kept[key] = run(name, crowd, seed)
-                    RECORDS.add(key, kept[key])
-                    print(key, [round(point[0], 3) for point in kept[key]], flush=True)
-                found[name][crowd, seed] = kept[key]
+                found[name][crowd, seed] = RECORDS.once(key, partial(run, name, crowd, seed))
     return found
 
 
@@ -157,7 +155,7 @@ def main() -> None:
     command = "python -m benchmarks run campaign_models" + (
         f" --models {' '.join(given.models)}" if given.models != [""] else ""
     )
-    text = f"""{provenance(command)}
+    text = f"""{provenance(command, RECORDS)}
 {len(CROWDS)} simulated crowds of {SIZE} items, {given.seeds} seeds (of networks one), random answers; means over fits at
 {", ".join(f"{step:g}" for step in STEPS)} votes per item. Differences are paired, ± half width of the 95% interval over
 crowds and seeds. A fall is the largest of a campaign.

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -27,6 +28,7 @@ import numpy as np
 import crowdwise
 from benchmarks.declaration import Benchmark
 from benchmarks.page import SHARED
+from benchmarks.records import Records
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.engines import loop as engine
@@ -39,12 +41,14 @@ BENCHMARK = Benchmark(
     quick="dog --methods dawid-skene",
 )
 
+RUNS = Records("stopping")
 # Votes of classes, by size; other folders hold numbers, tags, pairs without annotators, or counts.
 SETS = [
     "dawid_skene_1979", "cf", "wsd", "labelme", "bluebird", "temp", "cf_amt", "rte", "dog", "sp_amt", "web", "possent",
     "product", "sentence_polarity", "md_agreement", "convarg_pairs", "cifar10n", "adult", "ner_mturk",
 ]  # fmt: skip
 _LIMIT = 1e-10
+CROWD = "1M votes, K = 15"
 # Without the methods that look at every item's own parameters or at nodes, which take minutes at this size.
 AT_SCALE = ["dawid-skene", "one-coin", "confusion-vector", "mace", "bayes-gc"]
 
@@ -84,25 +88,43 @@ def fit(name: str, votes: Annotations, **settings: Any) -> tuple[Any, int, float
     return model, calls[-1], perf_counter() - started
 
 
-def compare(where: str, name: str, votes: Annotations, limit: bool = True, **settings: Any) -> float:
-    """Print a line; return the share of labels that neither the earlier rule nor the end has."""
+@lru_cache(1)
+def votes_of(where: str) -> Annotations:
+    """Those of a set, or of the simulated crowd."""
+    if where == CROWD:
+        return simulate(n_items=100_000, n_annotators=500, n_classes=15, votes_per_item=10, random_state=0).votes
+    return crowdwise.read(next((SHARED / where).glob("annotations.csv*"))).deduplicate()
+
+
+@RUNS.each
+def compared(where: str, name: str, **settings: float) -> dict[str, Any]:
+    """Of the earlier rule and the new one: iterations, seconds, whether they converged, and labels that differ."""
+    votes = votes_of(where)
     with earlier_rule():
         before, n_before, seconds_before = fit(name, votes)
     after, n_after, seconds = fit(name, votes, **settings)
-    line = f"{where:18s} {name:18s} {n_before:5d} {n_after:5d} {seconds_before:8.2f} {seconds:8.2f}"
-    line += f" {votes.n_items:9,d} {int((before.labels_ != after.labels_).sum()):7d}"
-    share = 0.0
-    if limit:
-        most = "sweeps" if "sweeps" in after.get_params() else "max_iter"
-        end, _, _ = fit(name, votes, tol=_LIMIT, **{most: 20_000})
-        off = [int((model.labels_ != end.labels_).sum()) for model in (before, after)]
-        new = after.labels_
-        neither = int(((new != before.labels_) & (new != end.labels_)).sum())
-        share = neither / votes.n_items
-        line += f" {off[0]:8d} {off[1]:8d} {neither:8d} {np.abs(end.posterior_ - after.posterior_).max(initial=0.0):9.1e}"
-    flags = [f" ({when} not converged)" for when, model in (("old", before), ("new", after)) if not model.converged_]
+    found = {"rounds": [n_before, n_after], "seconds": [seconds_before, seconds], "items": votes.n_items}
+    found |= {"differ": int((before.labels_ != after.labels_).sum()), "converged": [before.converged_, after.converged_]}
+    if where == CROWD:
+        return found
+    most = "sweeps" if "sweeps" in after.get_params() else "max_iter"
+    end, _, _ = fit(name, votes, tol=_LIMIT, **{most: 20_000})
+    new = after.labels_
+    found["off"] = [int((model.labels_ != end.labels_).sum()) for model in (before, after)]
+    found["neither"] = int(((new != before.labels_) & (new != end.labels_)).sum())
+    return found | {"largest": float(np.abs(end.posterior_ - after.posterior_).max(initial=0.0))}
+
+
+def compare(where: str, name: str, **settings: float) -> float:
+    """Print a line; return the share of labels that neither the earlier rule nor the end has."""
+    run = compared(where, name, **settings)
+    line = "{:18s} {:18s} {:5d} {:5d} {:8.2f} {:8.2f}".format(where, name, *run["rounds"], *run["seconds"])
+    line += f" {run['items']:9,d} {run['differ']:7d}"
+    if "off" in run:
+        line += "{:9d}{:9d}{:9d} {:9.1e}".format(*run["off"], run["neither"], run["largest"])
+    flags = [f" ({when} not converged)" for when, done in zip(("old", "new"), run["converged"], strict=True) if not done]
     print(line, *flags, flush=True)
-    return share
+    return run.get("neither", 0) / run["items"]
 
 
 def _iterates(settings: dict[str, Any]) -> bool:
@@ -135,13 +157,11 @@ def main() -> None:
     print(f"{'set':18s} {'method':18s}", *(f"{head:>{width}s}" for head, width in heads))
     worst = (0.0, "", "")
     for where in [] if asked.simulated else asked.sets or SETS:
-        votes = crowdwise.read(next((SHARED / where).glob("annotations.csv*"))).deduplicate()
         for name in methods:
-            if label_methods()[name].suits(votes.n_classes):
-                worst = max(worst, (compare(where, name, votes, **settings), where, name), key=lambda found: found[0])
+            if label_methods()[name].suits(votes_of(where).n_classes):
+                worst = max(worst, (compare(where, name, **settings), where, name), key=lambda found: found[0])
     if not asked.simulated:
         print(f"most labels that neither the earlier rule nor the end has: {10_000 * worst[0]:.2f} of 10,000", *worst[1:])
     if asked.simulated or not asked.sets:
-        crowd = simulate(n_items=100_000, n_annotators=500, n_classes=15, votes_per_item=10, random_state=0).votes
         for name in AT_SCALE if not asked.methods else methods:
-            compare("1M votes, K = 15", name, crowd, limit=False, **settings)
+            compare(CROWD, name, **settings)

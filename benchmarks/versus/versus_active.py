@@ -22,7 +22,7 @@ import argparse
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib.metadata import version
 from io import StringIO
 from time import perf_counter
@@ -63,6 +63,7 @@ BENCHMARK = Benchmark(
     sections=("versus active",),
     data=("labelme", "rte"),
     packages=("torch", "skactiveml", "cleanlab"),
+    renders=("",),
     quick="--seeds 1 --dry-run",
 )
 
@@ -390,18 +391,15 @@ def campaign(race: Race, choose: Chooser, seed: int) -> list[list[float]]:
 
 def measure(races: list[str], n_seeds: int) -> None:
     """Run what there is no record of; a seed goes through all crowds and policies before the next."""
-    kept = RECORDS.read()
     for seed in range(n_seeds):
         for race in races:
             for name, choose in CHOOSERS.items():
-                key = f"{race} / {name} / {seed}"
-                if key in kept:
-                    continue
-                started = perf_counter()
-                points = campaign(RACES[race], choose, seed)
-                RECORDS.add(key, points)
-                last = [round(value, 3) for value in points[len(points) // 2]]
-                print(key, "half way:", last, f"{perf_counter() - started:.0f} s", flush=True)
+                RECORDS.once(f"{race} / {name} / {seed}", partial(campaign, RACES[race], choose, seed))
+
+
+@RECORDS.each
+def versions() -> str:
+    return ", ".join(f"{library} {version(library)}" for library in ("scikit-activeml", "cleanlab"))
 
 
 def recorded_runs(races: list[str], n_seeds: int) -> dict[str, dict[str, list[list[list[float]]]]]:
@@ -464,9 +462,9 @@ def main() -> None:
             head = [words, *(f"{stop:,} answers" for stop in stops), "answers needed", "saving (%)"]
             parts.append(table(head + ["seconds per batch"] * (column == 1), rows) + "\n")
             panels.append((f"{name}: {words}", runs, column))
+    libraries = versions()
     text = (
-        provenance("make bench-active")
-        + f"\nscikit-activeml {version('scikit-activeml')}, cleanlab {version('cleanlab')}. Labels of all libraries' campaigns "
+        provenance("make bench-active", RECORDS) + f"\n{libraries}. Labels of all libraries' campaigns "
         "are read out by the same model of features and votes. Accuracy in percent at some numbers of answers; answers needed "
         f"to come within {100 * MARGIN:.0f} point of what random pairs reach with the whole budget, and the saving against "
         "them; mean ± half width of the 95% interval over seeds. Seconds per batch are the choice alone, without the common "

@@ -36,6 +36,12 @@ def test_every_block_is_on_a_page_and_belongs_to_one_benchmark() -> None:
     assert {name.strip() for name in written} <= set(declared)
 
 
+def test_every_block_comes_from_records() -> None:
+    # Their commands measure in processes of their own, or fit models for pictures, and then write.
+    apart = {"gp_ligo", "dalc_model"}
+    assert {script.name for script in scripts().values() if script.declared.sections and not script.declared.renders} == apart
+
+
 def test_what_is_measured_is_there() -> None:
     for script in scripts().values():
         assert [path for path in script.measures if not (ROOT / path).exists()] == [], script.name
