@@ -85,9 +85,9 @@ def listed(names: Iterable[object], most: int = 20) -> str:
     return shown + (f", ... ({len(every) - most:,} more)" if len(every) > most else "")
 
 
-def did_you_mean(word: str, known: list[str]) -> str:
+def did_you_mean(word: str, known: list[str], alike: float = 0.6) -> str:
     """Return "; did you mean 'x'?" for the closest known word, or an empty string."""
     # Likeness takes the product of the lengths to find out, for every known word; none is alike beyond 7 to 3.
     near = [name for name in known if max(len(name), len(word)) * 3 <= min(len(name), len(word)) * 7]
-    close = get_close_matches(word, near[:2000], n=1) if len(word) <= 100 else []
+    close = get_close_matches(word, near[:2000], n=1, cutoff=alike) if len(word) <= 100 else []
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -47,6 +47,21 @@ def test_questions_go_to_stdout_and_the_account_to_stderr(run: Run, campaign: Pa
     assert not told & set(frame.select("item", "annotator").rows())
 
 
+def test_one_who_gets_most_questions_is_named_unless_somebody_is_limited(run: Run, folder: Path) -> None:
+    # a is always right, and b, c and d on two items of three, each wrong on another third.
+    rows = [f"{n},{who},{(n + ('bcd'[n % 3] == who)) % 2}" for n in range(60) for who in "abcd"]
+    (folder / "votes.csv").write_text("item,annotator,label\n" + "\n".join(rows) + "\n")
+    (folder / "pool.csv").write_text("item\n" + "\n".join(str(100 + n) for n in range(20)) + "\n")
+    (folder / "capacity.csv").write_text("annotator,capacity\na,9\nb,9\nc,9\nd,9\n")
+    free = run("suggest", "votes.csv", "--pool", "pool.csv", "--budget", "10", "--policy", "random+accuracy")
+    asked = table(free.stdout)["annotator"].to_list()
+    most = max(set(asked), key=asked.count)
+    assert asked.count(most) > 5
+    assert f"{asked.count(most)} of them to {most}, for nobody's answers are limited (--capacity FILE)" in free.stderr
+    limited = run("suggest", "votes.csv", "--pool", "pool.csv", "--budget", "10", "--capacity", "capacity.csv")
+    assert "--capacity FILE" not in limited.stderr
+
+
 def test_pool_and_capacity_are_kept(run: Run, campaign: Path) -> None:
     limits = ["--pool", "pool.csv", "--capacity", "capacity.csv", "--per-item", "2"]
     result = run("suggest", "votes.csv", *limits, "--budget", "10", "-o", "out.csv")

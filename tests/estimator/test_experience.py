@@ -234,6 +234,21 @@ def test_the_range_is_that_of_the_exponents() -> None:
         assert result.confidence_in(0.9)[n] == pytest.approx((power / power.sum())[result.codes[n]])
 
 
+def test_the_range_of_a_classifier_is_one_of_temperatures() -> None:
+    votes = votes_of(7)
+    X = np.random.default_rng(0).normal(size=(votes.n_items, 2))
+    result = crowdwise.make("raykar").fit(X, votes).result_
+    for n in range(40):
+        warmer = (votes.item == n).sum() ** 0.66 * np.exp(1.2815515655446004 * 0.47)
+        power = result.model_posterior[n] ** (1 / warmer)
+        assert result.confidence_in(0.9)[n] == pytest.approx((power / power.sum())[result.codes[n]])
+    # Its labels are those of Dawid-Skene, with whose exponents they vary.
+    two = crowdwise.make("two-stage", classifier="logistic").fit(X, votes).result_
+    power = two.model_posterior ** (1 / votes.votes_per_item[:, None] ** (0.77 + 1.2815515655446004 * 0.105))
+    expected = (power / power.sum(axis=1, keepdims=True))[np.arange(votes.n_items), two.codes]
+    np.testing.assert_allclose(two.confidence_in(0.9), expected, atol=1e-9)
+
+
 def test_no_range_where_confidence_rests_on_the_model_and_none_outside_zero_and_one() -> None:
     result = fit("dawid-skene", votes_of(8), confidence="model").result_
     assert result.confidence_in(0.9).tolist() == result.confidence.tolist()

@@ -152,6 +152,8 @@ def test_messages_are_cut_in_the_middle() -> None:
     started = time.monotonic()
     assert did_you_mean("z" * 10_000, ["z" * 9_999] * 1000) == ""
     assert did_you_mean("lable", ["label", "item"]) == "; did you mean 'label'?"
+    assert did_you_mean("nofile.csv", ["one.csv"], 0.8) == ""
+    assert did_you_mean("vote.csv", ["one.csv", "votes.csv"], 0.8) == "; did you mean 'votes.csv'?"
     assert time.monotonic() - started < 1
 
 

@@ -106,6 +106,11 @@ class Pool:
         pairs = None if allowed is None else _pairs_of(votes, allowed)
         return cls(chosen, room.astype(np.int64), prices, per_item, least, _ENDLESS if most is None else most, repeats, pairs)
 
+    @property
+    def limited(self) -> bool:
+        """Whether anybody who is available can give only so many answers."""
+        return bool((self.capacity[self.capacity > 0] < _ENDLESS // 2).any())
+
     def after(self, annotators: Integers) -> Pool:
         """The pool once these annotators, by position, have been asked once more each."""
         used = np.bincount(annotators, minlength=len(self.capacity))

@@ -55,9 +55,9 @@ ANONYMOUS: dict[str, float] = {"consensus": 0.68}
 # seed, the mean log-loss over sets minimised; .54 to .72 without one of the sets. Nothing is added: .76 was worse here, and
 # there are no sets elsewhere to say more.
 FEATURES_EXPONENT = 0.66
-# Spread over crowds of the log of their temperature, by the same benchmark: it is about the classifier as much as about the
-# number of votes. Six sets tell little of it.
-FEATURES_TEMPERATURE_SD = 0.4
+# Spread over crowds of the log of the temperature, by the same benchmark: how sure a classifier is wrongly has little to do
+# with how many votes there are. .32 to .51 without one of the sets.
+FEATURES_TEMPERATURE_SD = 0.47
 # For methods that are not in the table: the median of those in it that are models.
 OTHER_EXPONENT = 0.77
 # Spread of the best exponent over sets, all in all, and of the half above the shipped one: crowds that are less dependent than

@@ -209,7 +209,8 @@ def open_source(path: AnyPath | Sequence[AnyPath]) -> Source:
         return Source(*(held := unpacked(where, name, KINDS))[:2], content=held[2])
     if not where.exists():
         beside = [other.name for other in where.parent.iterdir()] if where.parent.is_dir() else []
-        raise InputError(f"{name}: no such file{did_you_mean(where.name, beside)}")
+        # Names that only end alike are not meant.
+        raise InputError(f"{name}: no such file{did_you_mean(where.name, beside, 0.8)}")
     return Source(where, name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +165,10 @@ def question_lines(found: Assignments, facts: dict[str, Any]) -> Iterator[str]:
     )
     if facts["cost"] + float(found.state.pool.cost.max(initial=0)) <= facts["budget"]:
         yield "the budget is not spent: capacities, --most, --per-item and earlier votes leave nothing else to ask"
+    who, times = Counter(found.annotator.tolist()).most_common(1)[0] if len(found) else (0, 0)
+    if len(found) >= 5 and times > len(found) / 2 and not found.state.pool.limited:
+        name = one_line(found.state.result.votes.annotators[who])
+        yield f"{times} of them to {name}, for nobody's answers are limited (--capacity FILE)"
     from crowdwise.campaign.stopping import accuracy_words
 
     yield f"{facts['method']}: {accuracy_words(found.state.result, found.state.pool.items)}"

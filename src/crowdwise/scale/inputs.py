@@ -164,7 +164,7 @@ def _expand(path: str) -> Iterator[tuple[str, str]]:
     else:
         folder = Path(path).parent
         beside = [other.name for other in folder.iterdir()] if folder.is_dir() else []
-        raise InputError(f"{path}: no such file{did_you_mean(Path(path).name, beside)}")
+        raise InputError(f"{path}: no such file{did_you_mean(Path(path).name, beside, 0.8)}")
 
 
 def _walk(folder: str) -> Iterator[str]:
