@@ -163,14 +163,16 @@ def measure_all(n_items: int, n_annotators: int, budget: int, policies: list[str
     for kind, name, label in cases:
         rows.append(row(label, measured(kind, name, n_items, n_annotators, budget)))
         print(rows[-1], flush=True)
+    network = ""
+    if any(POLICIES[policy] for policy in policies):
+        network = f", for dalc a network on {WIDTH} features (one epoch, 20 passes with dropout)"
     text = [
         provenance("python -m benchmarks run suggest_speed", RUNS),
         f"\n{budget:,} questions about {n_items:,} simulated items with {VOTES_PER_ITEM} votes each ({CLASSES} classes, "
         f"seed 0) to {n_annotators:,} annotators who can answer fifty times each; a twentieth of the questions at random. "
         "Every row is a process of its own. *On top* is what `suggest` takes beside the votes and the model, *peak* all of the "
-        f"process while it runs. The model is dawid-skene (20 rounds), for dalc a network on {WIDTH} features (one epoch, "
-        "20 passes with dropout), fitted before. The command line reads votes, pool and capacities as Parquet files, fits and "
-        "writes the assignments; there the peak is of all of that.\n",
+        f"process while it runs. The model is dawid-skene (20 rounds){network}, fitted before. The command line reads votes, "
+        "pool and capacities as Parquet files, fits and writes the assignments; there the peak is of all of that.\n",
         table(["policy", "seconds", "processor", "on top", "peak", "making votes and model"], rows),
     ]
     if (n_items, n_annotators, budget) == (ITEMS, ANNOTATORS, BUDGET):
