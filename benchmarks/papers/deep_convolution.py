@@ -93,7 +93,7 @@ def main() -> None:
     rows = [[m, *(cell(m, a, score) for score in ("labels", "test") for a in WRONG)] for m in METHODS]
     about = (
         "\nA convolutional network of four layers; digits 4 and 9 in small noisy images, 1,000 of them with three votes each, "
-        f"truth Beta(2, 1) and one extreme spammer. Accuracy in percent, {len(seeds)} seeds, mean ± half width of the 95% "
+        f"truth Beta(2, 1) and one extreme spammer. Accuracy in percent; seeds: {len(seeds)}; mean ± half width of the 95% "
         "interval (worst seed). Crowd layer and true labels know no prior: one run stands in both columns.\n\n"
     )
     put(
