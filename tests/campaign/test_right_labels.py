@@ -32,6 +32,7 @@ def believed(posterior: Any, votes: Annotations) -> Any:
         codes=posterior.argmax(axis=1),
         confidence=posterior.max(axis=1),
         confidence_source="experience",
+        method="dawid-skene",
         settings={"confidence": "experience"},
         history=None,
         prior=None,
@@ -79,10 +80,18 @@ def test_large_sets_are_as_wide_as_crowds_differ() -> None:
 
 
 def test_one_vote_is_doubted_too() -> None:
-    chances = in_crowds(np.array([[0.8, 0.2]]), np.array([0]), np.ones(1))
+    chances = in_crowds(np.array([[0.8, 0.2]]), np.array([0]), np.ones(1), "dawid-skene")
     assert chances[0, 0] > 0.85
     assert chances[12, 0] == pytest.approx(0.8)
     assert chances[-1, 0] < 0.7
+
+
+def test_crowds_of_a_classifier_differ_in_temperature() -> None:
+    few, many = (in_crowds(np.array([[0.8, 0.2]]), np.array([0]), np.array([votes]), "raykar") for votes in (1.0, 20.0))
+    np.testing.assert_allclose(few, many)
+    # Three standard deviations of .47: T is exp(1.41) = 4.096, and 4 ** (1 / T) is 1.4028.
+    assert few[-1, 0] == pytest.approx(1.4028 / 2.4028, abs=1e-4)
+    assert few[0, 0] == pytest.approx(4**4.0960 / (1 + 4**4.0960), abs=1e-4)
 
 
 def test_the_normal_distribution_agrees_with_the_exact_one() -> None:

@@ -159,7 +159,8 @@ class _Known:
         sure = posterior.max(axis=1)
         self.by_certainty = np.argsort(sure, kind="stable") if result.votes.n_items > _SIMULATED else np.arange(len(sure))
         self.mass = vote_mass(result.votes)
-        self.assured = assured(posterior, self.mass, len(posterior), probability, self.by_experience)
+        self.method = result.method if self.by_experience else None
+        self.assured = assured(posterior, self.mass, len(posterior), probability, self.method)
         # What features or an earlier history say of who is right needs no votes that meet.
         self.needs_company = self.by_experience and result.history is None and not hasattr(result.prior, "informed")
         self.given = np.zeros(len(posterior), bool) if result.votes.gold is None else result.votes.gold >= 0
@@ -250,7 +251,7 @@ class _Learner:
         known, believed = self._known, self.believed(slice(None))
         some = slice(None, None, -(-len(believed) // _JUDGED))
         n_items = known.result.votes.n_items
-        least = assured(believed[some], self._mass[some], n_items, known.probability, known.by_experience)
+        least = assured(believed[some], self._mass[some], n_items, known.probability, known.method)
         # How far what is assured lies below what is expected differs less between items than either of the two.
         return float(least + believed.max(axis=1).mean() - believed[some].max(axis=1).mean())
 

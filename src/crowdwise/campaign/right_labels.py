@@ -6,8 +6,9 @@ than most. With L_n votes on the item and z a standard normal of this crowd,
     q_n proportional to p_n^(1 / T_n),   log T_n = z sqrt((a log L_n)^2 + b^2)
 
 a is the spread of the exponent of `crowdwise.estimator.experience`, and b what the number of votes does not explain: without it
-nobody would doubt an item with one vote. Given z, the number of right labels is a sum of independent trials, exact for small
-sets and normal for large ones; z runs over a grid with the weights of a normal distribution.
+nobody would doubt an item with one vote. Of classifiers with features b alone is known, and is larger. Given z, the number of
+right labels is a sum of independent trials, exact for small sets and normal for large ones; z runs over a grid with the weights
+of a normal distribution.
 
 The range holds at a stop as at any other moment, as far as experience does: given the votes, neither the rule that chose the
 questions nor the one that ends the campaign says anything more about the labels, for both looked at nothing but the votes.
@@ -21,8 +22,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, TEMPERATURE_SD, TEMPERATURE_SD_ABOVE
-from crowdwise.estimator.judgement import vote_mass
+from crowdwise.estimator.experience import (
+    EXPONENT_SD,
+    EXPONENT_SD_ABOVE,
+    FEATURES_TEMPERATURE_SD,
+    TEMPERATURE_SD,
+    TEMPERATURE_SD_ABOVE,
+)
+from crowdwise.estimator.judgement import by_features, vote_mass
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import tempered
 from crowdwise.kernels.types import Floats, Integers
@@ -99,7 +106,8 @@ def right_labels(result: Result, items: Integers | None = None) -> RightLabels:
         chosen = by_confidence[((np.arange(_LOOKED_AT) + 0.5) * n / _LOOKED_AT).astype(np.int64)]
     if result.confidence_source != "experience":
         return RightLabels.of(posterior[chosen, code[chosen]][None], np.ones(1), n)
-    return RightLabels.of(in_crowds(posterior[chosen], code[chosen], vote_mass(result.votes)[chosen]), _SHARES, n)
+    right = in_crowds(posterior[chosen], code[chosen], vote_mass(result.votes)[chosen], result.method)
+    return RightLabels.of(right, _SHARES, n)
 
 
 def chance_of(result: Result, target: float, items: Integers | None = None) -> float:
@@ -112,14 +120,14 @@ def chance_of(result: Result, target: float, items: Integers | None = None) -> f
     return right_labels(result, items).at_least(int(np.ceil(target * n_items - 1e-9)))
 
 
-def in_crowds(posterior: Floats, code: Integers, mass: Floats) -> Floats:
-    """Chance that the label `code` of an item is right, in crowds from the least to the most dependent, [G, M]."""
+def in_crowds(posterior: Floats, code: Integers, mass: Floats, method: str) -> Floats:
+    """Chance that the label `code` of an item by a method is right, in crowds from the least to the most dependent, [G, M]."""
     log_votes, rows = np.log(np.maximum(mass, 1)), np.arange(len(code))
-    spread = {
-        above: np.hypot(of_votes * log_votes, other)
-        for above, of_votes, other in ((False, EXPONENT_SD, TEMPERATURE_SD), (True, EXPONENT_SD_ABOVE, TEMPERATURE_SD_ABOVE))
-    }
-    return np.stack([tempered(posterior, np.exp(z * spread[bool(z > 0)]))[rows, code] for z in _CROWDS])
+    below, above = (EXPONENT_SD, TEMPERATURE_SD), (EXPONENT_SD_ABOVE, TEMPERATURE_SD_ABOVE)
+    if by_features(method):
+        below = above = (0.0, FEATURES_TEMPERATURE_SD)
+    spread = [np.hypot(of_votes * log_votes, other) for of_votes, other in (below, above)]
+    return np.stack([tempered(posterior, np.exp(z * spread[z > 0]))[rows, code] for z in _CROWDS])
 
 
 def overlapping(result: Result, items: Integers | slice) -> bool:
@@ -140,14 +148,17 @@ def overlapping(result: Result, items: Integers | slice) -> bool:
     return bool(len(among) and among.mean() >= 0.5)
 
 
-def assured(posterior: Floats, mass: Floats, n: int, probability: float, crowds_differ: bool) -> float:
+def assured(posterior: Floats, mass: Floats, n: int, probability: float, method: str | None) -> float:
     """The share of right labels that is reached with a probability among n items like these, by the normal distribution.
 
-    It is no multiple of 1 / n: a target of m right labels is reached when it is (m - 1/2) / n or more.
+    Crowds differ as they do for the method; for None they do not. The share is no multiple of 1 / n: a target of m right labels
+    is reached when it is (m - 1/2) / n or more.
     """
     code = posterior.argmax(axis=1)
-    right = in_crowds(posterior, code, mass) if crowds_differ else posterior[np.arange(len(code)), code][None]
-    found = RightLabels.of(right, _SHARES if crowds_differ else np.ones(1), n, 0)
+    if method is None:
+        found = RightLabels.of(posterior[np.arange(len(code)), code][None], np.ones(1), n, 0)
+    else:
+        found = RightLabels.of(in_crowds(posterior, code, mass, method), _SHARES, n, 0)
     low, high = -1.0, 2.0
     for _ in range(40):
         middle = (low + high) / 2
