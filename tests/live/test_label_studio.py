@@ -81,7 +81,8 @@ def test_two_hundred_tasks_five_annotators_and_two_crashes(studio: Studio, tmp_p
     def answers(k: int, task: int) -> str:
         return truth[task] if random.Random(f"{k}-{task}").random() < RIGHT[k] else other[truth[task]]
 
-    crowd = Crowd(people, project, answers, most=330).start()
+    # They have patience: a slow machine takes its time to be back.
+    crowd = Crowd(people, project, answers, most=330, asks=120).start()
     crowd.wait(80)
     campaign.kill()
     crowd.wait(130)

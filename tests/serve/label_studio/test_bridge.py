@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.serve.label_studio.fake import Fake, faking
 from tests.serve.serving import Served
 
 from crowdwise.serve.access import Rates
+from crowdwise.serve.label_studio import bridge
 from crowdwise.serve.label_studio.command import Options, run
 from crowdwise.serve.label_studio.link import CONSENSUS, QUEUE
 from crowdwise.serve.schema import votes
@@ -164,6 +166,25 @@ def test_a_webhook_that_is_switched_off_moved_or_removed_is_repaired(connected: 
             next(iter(fake.webhooks.values()))["is_active"] = False
         served.wait_for(lambda: "webhook was switched off and model connection pointed to http://127.0.0.1:9;" in said[-1])
         assert [one | {"id": 0} for one in fake.models.values()] == [model | {"id": 0, "url": served.url}]
+
+
+def test_who_was_away_and_reports_is_back(connected: Connect, settled: Settled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, however long this service would have waited."""
+    made: list[bridge.Bridge] = []
+    start = bridge.Bridge.start
+    monkeypatch.setattr(bridge.Bridge, "start", lambda one: (made.append(one), start(one))[1])
+    with faking(Fake(4)) as fake, connected(fake) as served:
+        settled(served)
+        api, facts = made[0].api, made[0].facts
+        with monkeypatch.context() as patch:
+            patch.setattr(api, "url", "http://127.0.0.1:9")
+            served.wait_for(lambda: "does not answer" in facts["problem"])
+            monkeypatch.setattr(bridge, "_LONGEST", 300.0)
+            monkeypatch.setattr(bridge, "_SLOWER", 1_000_000)
+            # By now it waits that long.
+            time.sleep(2.5)
+        fake.annotate(101, 1, "yes")
+        served.wait_for(lambda: not facts["problem"] and fake.tasks[101]["overlap"] == 2)
 
 
 def test_a_project_that_was_taken_over_is_left_alone(connected: Connect, settled: Settled, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from crowdwise.errors import CrowdwiseError, InputError
 from crowdwise.serve.label_studio import link
-from crowdwise.serve.label_studio.api import LabelStudio, Refused, token_of
+from crowdwise.serve.label_studio.api import Away, LabelStudio, Refused, token_of
 from crowdwise.serve.label_studio.board import Rules, View, writes
 from crowdwise.serve.label_studio.identity import Identity
 from crowdwise.serve.label_studio.mirror import Mirror
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Bridge", "address_of", "bridge_of"]
 
-# Seconds between steps at least, between looks while nothing comes, after a problem at most, and for a report to be taken in;
-# writes in one step, and how many of those that wait are counted; deliveries in one transaction; reports that are kept.
-_STEP, _LOOK, _LONGEST, _PATIENCE = 0.3, 1.0, 60.0, 120.0
+# Seconds between steps at least, between looks while nothing comes, and after a problem at most, each time so much longer;
+# seconds for a report to be taken in; writes in one step, and how many of those that wait are counted; deliveries in one
+# transaction; reports that are kept.
+_STEP, _LOOK, _LONGEST, _SLOWER, _PATIENCE = 0.3, 1.0, 60.0, 2, 120.0
 _WRITES, _COUNTED, _TOGETHER, _REPORTS = 20, 200, 1_000, 5_000
 
 
@@ -138,19 +139,20 @@ class Bridge:
     # -- the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        pause = _STEP
+        pause, away = _STEP, False
         while not self._stop.is_set():
             try:
                 self.step()
-                pause = _STEP
+                pause, away = _STEP, False
                 self.report("")
             except Exception as problem:  # Label Studio is away, or refuses: tried again, less and less often
                 known = isinstance(problem, CrowdwiseError)
                 self.report(str(problem)[:500] if known else f"{type(problem).__name__}: {problem!s:.300}")
                 self.mirror.doubtful = True
-                pause = min(2 * pause, _LONGEST)
-            self._stop.wait(pause)
-            self._wake.wait(_LOOK)
+                pause, away = min(_SLOWER * pause, _LONGEST), isinstance(problem, Away)
+            # Who was away and reports is back, and people wait there.
+            self._stop.wait(_STEP if away else pause)
+            self._wake.wait(max(pause, _LOOK) if away else _LOOK)
             self._wake.clear()
 
     def report(self, problem: str) -> None:
