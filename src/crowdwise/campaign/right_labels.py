@@ -127,7 +127,7 @@ def in_crowds(posterior: Floats, code: Integers, mass: Floats, method: str) -> F
     if by_features(method):
         below = above = (0.0, FEATURES_TEMPERATURE_SD)
     spread = [np.hypot(of_votes * log_votes, other) for of_votes, other in (below, above)]
-    return np.stack([tempered(posterior, np.exp(z * spread[z > 0]))[rows, code] for z in _CROWDS])
+    return np.stack([tempered(posterior, np.exp(z * spread[int(z > 0)]))[rows, code] for z in _CROWDS])
 
 
 def overlapping(result: Result, items: Integers | slice) -> bool:
