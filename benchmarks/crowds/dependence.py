@@ -38,7 +38,7 @@ BENCHMARK = Benchmark(
     "How often does the check for shared errors speak without reason, and what does it find?",
     sections=("dependence",),
     data=("labelled",),
-    renders=("",),
+    renders=("--method consensus",),
     quick="--seeds 1 --method majority",
     small={"ALARMS": 1},
     leaves_out=("detection",),
@@ -57,11 +57,12 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=10)
     given = arguments.parse_args()
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    parts = [provenance(f"python -m benchmarks run dependence --method {given.method} --seeds {given.seeds}", RUNS)]
+    parts = []
     for part in (false_alarms(), detection(given.method, given.seeds), real_sets(given.method)):
         print(part, flush=True)
         parts.append(part)
-    put("dependence", "\n".join(parts))
+    command = f"python -m benchmarks run dependence --method {given.method} --seeds {given.seeds}"
+    put("dependence", "\n".join([provenance(command, RUNS), *parts]))
 
 
 @cache

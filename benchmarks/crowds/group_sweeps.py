@@ -63,11 +63,12 @@ def main() -> None:
     arguments.add_argument("--crowds", type=int, default=50)
     given = arguments.parse_args()
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    parts = [provenance(f"python -m benchmarks run group_sweeps --seeds {given.seeds} --crowds {given.crowds}", RUNS)]
+    parts = []
     for part in (groups(given.seeds), colluding(given.seeds), spamming(given.seeds), never_worse(given.crowds)):
         print(part, flush=True)
         parts.append(part)
-    put("group sweeps", "\n".join(parts))
+    command = f"python -m benchmarks run group_sweeps --seeds {given.seeds} --crowds {given.crowds}"
+    put("group sweeps", "\n".join([provenance(command, RUNS), *parts]))
 
 
 def fitted(method: str, votes: Annotations, truth: np.ndarray, **settings: object) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,14 @@ def test_every_block_comes_from_records() -> None:
     # Their commands measure in processes of their own, or fit models for pictures, and then write.
     apart = {"gp_ligo", "dalc_model"}
     assert {script.name for script in scripts().values() if script.declared.sections and not script.declared.renders} == apart
+
+
+def test_every_block_says_which_code_made_it() -> None:
+    # A line that is written before there are records names none.
+    for path in EVIDENCE.rglob("*.md"):
+        assert [
+            line for line in path.read_text(encoding="utf-8").splitlines() if re.match("Measured on .* at ?\\.$", line)
+        ] == []
 
 
 def test_what_is_measured_is_there() -> None:
