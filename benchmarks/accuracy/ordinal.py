@@ -131,12 +131,11 @@ def on_simulated(crowd: str, seed: int) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    text = [provenance("python -m benchmarks run ordinal", RUNS)]
-    text.append(
+    text = [
         "Share of right classes, mean number of steps off (MAE, lower is better) and quadratic kappa, with 95% bootstrap "
         "intervals over the items with gold. *adult*: four grades of adult content; *web*: five grades of relevance; *affect*: "
         "valence of headlines cut into five grades at -60, -20, 20 and 60, gold likewise.\n"
-    )
+    ]
     rows = []
     for name in ("adult", "web", "affect"):
         for method, (measured, seconds) in on_real(name).items():
@@ -155,4 +154,4 @@ def main() -> None:
         for method in runs["no order"][0]
     ]
     text.append(table(header, lines))
-    put("ordinal", "\n".join(text))
+    put("ordinal", "\n".join([provenance("python -m benchmarks run ordinal", RUNS), *text]))

@@ -202,5 +202,5 @@ def features() -> str:
 
 
 def main() -> None:
-    text = [provenance("python -m benchmarks run regression", RUNS), real(), simulated_errors(), uneven(), features()]
-    put("regression", "\n".join(text))
+    text = [real(), simulated_errors(), uneven(), features()]
+    put("regression", "\n".join([provenance("python -m benchmarks run regression", RUNS), *text]))

@@ -38,7 +38,7 @@ SEEDS, FEW = 5, 2
 
 def main() -> None:
     names = sys.argv[1:] or SETS
-    parts = [provenance("python -m benchmarks run ties", RUNS)]
+    parts = []
     for few in (True, False):
         what = f"{FEW} votes per item, drawn at random, {SEEDS} seeds" if few else "All votes"
         parts.append(f"\n**{what}**: percent of items with a tie, then percent of right labels.\n")
@@ -50,7 +50,7 @@ def main() -> None:
         rows.append(["*mean*", *(f"{100 * value:.1f}" for value in np.mean(means, axis=0))])
         parts.append(table(["set", *found[0]], rows))
     if names == SETS:  # a part of a table is no table
-        put("ties", "\n".join(parts))
+        put("ties", "\n".join([provenance("python -m benchmarks run ties", RUNS), *parts]))
 
 
 @RUNS.each

@@ -96,12 +96,11 @@ def outlier_auc(seed: int) -> float:
 
 
 def main() -> None:
-    parts = [provenance("python -m benchmarks run learn_synthetic", RUNS)]
-    parts.append(
+    parts = [
         f"\nTen annotators, three votes per item, K={K}, Gaussian classes in {WIDTH} dimensions; {SEEDS} seeds; mean ± half "
         "width of the 95% interval. *No experts*: well separated classes, annotators whose right answers are only slightly "
         "likelier than the others. *Experts*: overlapping classes, three annotators right in 19 of 20 votes, seven guessing.\n"
-    )
+    ]
     cases = [("no experts", n) for n in (500, 2000)] + [("experts", n) for n in (200, 2000)]
     head = ["method", *(f"{kind}, {n:,} items" for kind, n in cases)]
     errors, accuracies = [], []
@@ -118,4 +117,4 @@ def main() -> None:
         "class. "
         f"Area under the ROC curve of COINNet's `outlier_scores_`: {interval(aucs, 1, 3)} over {SEEDS} seeds.\n"
     )
-    put("learn synthetic", "\n".join(parts))
+    put("learn synthetic", "\n".join([provenance("python -m benchmarks run learn_synthetic", RUNS), *parts]))

@@ -42,6 +42,14 @@ def test_every_block_comes_from_records() -> None:
     assert {script.name for script in scripts().values() if script.declared.sections and not script.declared.renders} == apart
 
 
+def test_every_block_says_which_code_made_it() -> None:
+    # A line that is written before there are records names none.
+    for path in EVIDENCE.rglob("*.md"):
+        assert [
+            line for line in path.read_text(encoding="utf-8").splitlines() if re.match("Measured on .* at ?\\.$", line)
+        ] == []
+
+
 def test_what_is_measured_is_there() -> None:
     for script in scripts().values():
         assert [path for path in script.measures if not (ROOT / path).exists()] == [], script.name
