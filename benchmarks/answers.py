@@ -126,13 +126,15 @@ def in_short() -> str:
     worst = min(gaps, key=gaps.__getitem__)
     accepted = tables("calibration", "calibration", "Accepted")[0]
     stated, alone = (column(accepted, f"5%, {how}")["*above the rate*"] for how in ("experience", "none"))
-    million = {(row[1].split()[0], row[2]): row for row in tables("how-fast", "neighbours")[0].rows if row[0] == "1,000,000"}
+    timed = tables("how-fast", "neighbours")[0]
+    million = {(row[1].split()[0], row[2]): row for row in timed.rows if row[0] == "1,000,000"}
     ours, theirs = million["crowdwise", "dawid-skene"], million["crowd-kit", "DawidSkene"]
     found = {
         name: next(one for one in tables("campaigns", "active curves", name) if one.label == name) for name in ("rte", "web")
     }
     saved = {name: column(one, "saving (%)")["warm-information"] for name, one in found.items()}
-    learn = {name: column(tables("classifiers", f"learn {name}")[0], "test accuracy") for name in SETS}
+    classified = {name: tables("classifiers", f"learn {name}")[0] for name in SETS}
+    learn = {name: column(one, "test accuracy") for name, one in classified.items()}
     gained = {name: number(by["aggnet"]) - number(by["two-stage majority"]) for name, by in learn.items()}
     lost, majority = sum(gap < 0 for gap in gaps.values()), column(mean, "majority")["*mean*"]
     rows = [
@@ -157,7 +159,9 @@ def in_short() -> str:
             f"{min(gained.values()):+.1f} at worst, of {len(gained)} sets",
         ],
     ]
-    return table(["", "crowdwise", "beside", "where it loses"], rows).replace("---:", "---")
+    measured = days([mean, accepted, timed, *found.values(), *classified.values()])
+    short = table(["", "crowdwise", "beside", "where it loses"], rows).replace("---:", "---")
+    return f"{short}\n\nMeasured from {measured[0]} to {measured[-1]}."
 
 
 def without_data() -> str:
@@ -179,12 +183,17 @@ def without_data() -> str:
 
 def source_line(sources: list[Table]) -> str:
     """Where the rows were cut out, and when those were measured."""
-    links, days = {}, set()
-    for one in sources:
-        page = "how-fast.md" if one.page == "how-fast" else f"evidence/{one.page}.md"
-        links[f"[{one.heading}]({page}#{anchor(one.heading)})"] = None
-        days |= {day for day, _ in measured_in(block(one.marker, DOCS / page))}
-    return f"From {', '.join(links)}; measured on {', '.join(sorted(days))}."
+    links = dict.fromkeys(f"[{one.heading}]({page_of(one)}#{anchor(one.heading)})" for one in sources)
+    return f"From {', '.join(links)}; measured on {', '.join(days(sources))}."
+
+
+def days(sources: list[Table]) -> list[str]:
+    """On which days tables were measured, in order."""
+    return sorted({day for one in sources for day, _ in measured_in(block(one.marker, DOCS / page_of(one)))})
+
+
+def page_of(one: Table) -> str:
+    return "how-fast.md" if one.page == "how-fast" else f"evidence/{one.page}.md"
 
 
 def answer() -> Iterator[str]:
