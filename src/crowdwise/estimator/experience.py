@@ -51,8 +51,8 @@ EXPONENTS: dict[str, float] = {
 # is all that a model could learn. By benchmark `anonymous`, on 14 of the 17 sets without their names. Nothing is added:
 # CIFAR-10H, whose votes really are counts and which is not among the 14, asks for .60 to .67 from three votes per item on.
 ANONYMOUS: dict[str, float] = {"consensus": 0.68}
-# For classifiers that learn from features and votes: by benchmark `classifier_experience`, six of them on six sets with one
-# seed, the mean log-loss over sets minimised; .54 to .72 without one of the sets. Nothing is added: .76 was worse here, and
+# For classifiers that learn from features and votes: by benchmark `classifier_experience`, six of them on six sets with three
+# seeds, the mean log-loss over sets minimised; .54 to .72 without one of the sets. Nothing is added: .76 was worse here, and
 # there are no sets elsewhere to say more.
 FEATURES_EXPONENT = 0.66
 # Spread over crowds of the log of the temperature, by the same benchmark: how sure a classifier is wrongly has little to do
