@@ -6,8 +6,8 @@ As `experience.py` does for methods without features: every classifier is fitted
 set's rows and votes, and the log-loss of q^(1 / votes^gamma) against the true labels of the same items is kept for a grid of
 gamma. The exponent is the gamma with the smallest mean over sets (of means over classifiers and seeds); it is estimated again
 without each set in turn. `crowdwise.estimator.experience` ships it for all of them. How far crowds lie apart comes from a
-second grid, of factors on that temperature: the standard deviation of the log of each set's best one. A second table is of new rows
-with votes: a fifth of the rows, drawn at random, labelled from features and votes by fits to the others. Runs are kept in
+second grid, of factors on that temperature: the standard deviation of the log of each set's best one. A second table is of
+new rows with votes: a fifth of the rows, drawn at random, labelled from features and votes by fits to the others. Runs are kept in
 benchmarks/records/classifier_experience.jsonl; what is there is not measured again.
 """
 
