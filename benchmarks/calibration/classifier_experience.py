@@ -7,8 +7,8 @@ set's rows and votes, and the log-loss of q^(1 / votes^gamma) against the true l
 gamma. The exponent is the gamma with the smallest mean over sets (of means over classifiers and seeds); it is estimated again
 without each set in turn. `crowdwise.estimator.experience` ships it for all of them. How far crowds lie apart comes from a
 second grid, of factors on that temperature: the standard deviation of the log of each set's best one. A second table is of
-new rows with votes: a fifth of the rows, drawn at random, labelled from features and votes by fits to the others. Runs are kept in
-benchmarks/records/classifier_experience.jsonl; what is there is not measured again.
+new rows with votes: a fifth of the rows, drawn at random, labelled from features and votes by fits to the others. Runs are kept
+in benchmarks/records/classifier_experience.jsonl; what is there is not measured again.
 """
 
 from __future__ import annotations
