@@ -77,7 +77,7 @@ def run(method: str, name: str, seed: int) -> dict[str, float]:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--seeds", type=int, default=3)
     seeds = range(options.parse_args().seeds)
     runs = {(name, method): [run(method, name, s) for s in seeds] for name in CHOSEN for method in METHODS}
 
