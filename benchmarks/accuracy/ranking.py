@@ -173,7 +173,7 @@ def on_new(seed: int) -> dict[str, list[float]]:
     length = X[asked.first, -1] - X[asked.second, -1]
     found = {"the longer argument": [float((sign * length > 0).mean()), np.nan]}
     for network in ("linear", "mlp"):
-        score = crowdwise.make("rank-network", network=network, random_state=seed).fit(known, X).predict(X)
+        score = crowdwise.make("rank-network", network=network, random_state=seed).fit(X, known).predict(X)
         lead = sign * (score[asked.first] - score[asked.second])
         found[f"rank-network, {network}"] = [float((lead > 0).mean()), float(np.logaddexp(0, -lead).mean())]
     return found
