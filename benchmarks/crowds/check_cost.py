@@ -1,4 +1,4 @@
-"""What the check for shared errors costs beside one fit of dawid-skene, for votes of many shapes.
+"""What the check for shared errors costs beside one fit of the default and of dawid-skene, for votes of many shapes.
 
     python -m benchmarks run check_cost [--most 10000000]
 
@@ -12,7 +12,7 @@ import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from time import process_time
 
 import crowdwise
@@ -32,6 +32,7 @@ BENCHMARK = Benchmark(
 )
 
 RUNS = Records("check_cost")
+FITS = ("consensus", "dawid-skene")
 VOTES = (10_000, 100_000, 1_000_000, 10_000_000)
 CLASSES, PER_ITEM = (2, 15), (3, 20)
 # Items up to which fifteen classes are fitted: beyond, one fit takes minutes.
@@ -45,18 +46,19 @@ def main() -> None:
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
     rows, ratios = [], []
     for shape in shapes(given.most):
-        check, fit, alarm = costs(*shape)
-        fit = max(fit, 1e-9)
-        ratios.append(check / fit)
+        check, *fits, alarm = compared(*shape)
+        ratios.append([check / max(fit, 1e-9) for fit in fits])
         numbers = [f"{number:,}" for number in shape]
-        rows.append([*numbers, f"{check:.4f}", f"{fit:.4f}", f"{check / fit:.2f}", "yes" if alarm else "no"])
+        seconds, shares = [f"{one:.4f}" for one in (check, *fits)], [f"{ratio:.2f}" for ratio in ratios[-1]]
+        rows.append([*numbers, *seconds, *shares, "yes" if alarm else "no"])
         print(*rows[-1], sep="  ", flush=True)
-    header = ["votes", "classes", "per item", "annotators", "check, s", "dawid-skene, s", "check / fit", "alarm"]
-    above = sum(ratio > 1 for ratio in ratios)
+    header = ["votes", "classes", "per item", "annotators", "check, s", *(f"{name}, s" for name in FITS)]
+    header += [*(f"check / {name}" for name in FITS), "alarm"]
+    above = [sum(ratio > 1 for ratio in of_one) for of_one in zip(*ratios, strict=True)]
     text = f"""{provenance(f"python -m benchmarks run check_cost --most {given.most}", RUNS)}
 
-**What the check costs**, in processor seconds, beside one fit of dawid-skene: more than the fit in {above} of {len(ratios)}
-shapes.
+**What the check costs**, in processor seconds, beside one fit of the default and one of dawid-skene: more than the fit of the
+default in {above[0]} of {len(ratios)} shapes, more than that of dawid-skene in {above[1]}.
 
 {table(header, rows)}
 """
@@ -80,17 +82,18 @@ def loaded() -> None:
     for size in (50, 20_000):
         drawn = simulate(size, random_state=0).votes
         find(drawn)
-        crowdwise.make("dawid-skene").fit(drawn)
+        for name in FITS:
+            crowdwise.make(name).fit(drawn)
 
 
 @RUNS.each
-def costs(n_votes: int, n_classes: int, per_item: int, n_annotators: int) -> list[float]:
-    """Seconds of the check and of a fit, and whether the check speaks."""
+def compared(n_votes: int, n_classes: int, per_item: int, n_annotators: int) -> list[float]:
+    """Seconds of the check and of the fits, and whether the check speaks."""
     loaded()
     votes = simulate(n_votes // per_item, n_annotators, n_classes, per_item, random_state=0).votes
-    fit = least_seconds(lambda: crowdwise.make("dawid-skene").fit(votes))
+    fits = [least_seconds(partial(crowdwise.make(name).fit, votes)) for name in FITS]
     # What was found is remembered with the votes, so every run has its own copy.
-    return [least_seconds(lambda: find(replace(votes))), fit, bool(find(votes))]
+    return [least_seconds(lambda: find(replace(votes))), *fits, bool(find(votes))]
 
 
 def least_seconds(run: Callable[[], object]) -> float:
