@@ -123,3 +123,55 @@ def test_names_of_strangers_stay_text(campaign: Served) -> None:
         assert browser.run("document.querySelectorAll('img').length") == 0
         assert browser.run("document.documentElement.scrollWidth") <= 390
         assert browser.problems == []
+
+
+def signed_in(browser: Browser, name: str) -> None:
+    seen(browser, "document.body?.dataset.who", lambda found: found == name)
+    seen(browser, "document.querySelector('header form')?.innerText", lambda found: name in str(found))
+    assert browser.run("location.pathname + location.hash") == "/"
+
+
+def test_a_click_signs_out(campaign: Served) -> None:
+    with Browser(site=campaign.url) as browser:
+        browser.open(f"{campaign.url}/#{campaign.lead}")
+        signed_in(browser, "lead")
+        browser.click("header form button")
+        seen(browser, "document.getElementById('token') !== null")
+        browser.open(campaign.url)
+        assert browser.run("document.getElementById('token') !== null")
+        # The dashboard may ask once more before it is left.
+        assert [one for one in browser.problems if "/live" not in one] == []
+
+
+def test_a_link_signs_in_whoever_opens_it_where_somebody_else_is(campaign: Served) -> None:
+    client = Client(campaign.url, campaign.lead)
+    first, second = "bert <b>", "carla"
+    tokens = {name: client.add_annotator(name) for name in (first, second)}
+    shown = "(document.querySelector('#choices:not([hidden])') && document.querySelector('#content h2').innerText)"
+
+    def votes_of(name: str) -> int:
+        return int(
+            campaign.service.store.rows(sa.text("SELECT count(*) FROM votes WHERE annotator = :name").bindparams(name=name))[0][
+                0
+            ]
+        )
+
+    with Browser(site=campaign.url) as browser:
+        browser.open(f"{campaign.url}/#{tokens[first]}")
+        signed_in(browser, first)
+        seen(browser, shown)
+        # The page is open: the address changes, and nothing would be loaded.
+        browser.run(f"location.href = '{campaign.url}/#{tokens[second]}'")
+        signed_in(browser, second)
+        seen(browser, shown)
+        browser.click("#choices button")
+        seen(browser, "document.getElementById('status').innerText", lambda found: found == "saved")
+        assert (votes_of(first), votes_of(second)) == (0, 1)
+        # Somebody else signs in in another tab: what is answered here is nobody's.
+        browser.run(f"fetch('/signin', {{method: 'POST', body: 'token={tokens[first]}'}}).then(() => 1)")
+        browser.click("#choices button")
+        signed_in(browser, first)
+        assert (votes_of(first), votes_of(second)) == (0, 1)
+        browser.open("about:blank")
+        browser.open(f"{campaign.url}/#{campaign.lead}")
+        signed_in(browser, "lead")

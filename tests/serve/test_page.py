@@ -60,7 +60,7 @@ def test_everybody_gets_a_page_of_their_own(served: Served) -> None:
     assert "no page" in served.call("GET", "/", token=served.token("tool", "ls")).text
     assert 'data-mode="check"' in served.call("GET", "/check").text
     assert served.call("GET", "/check", token=served.token("annotator", "anna")).status == 403
-    for path in ("/style.css", "/live.js", "/work.js"):
+    for path in ("/style.css", "/signin.js", "/live.js", "/work.js"):
         assert served.call("GET", path, token="").status == 200
     cookie = cookie_of(served, served.lead)
     left = served.call("POST", "/signout", b"", token="", cookie=cookie, origin=served.url)
