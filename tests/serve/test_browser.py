@@ -66,6 +66,8 @@ def test_a_lead_signs_in_watches_checks_and_downloads(campaign: Served, tmp_path
         # Three labels are checked with the keyboard.
         browser.open(f"{campaign.url}/check")
         seen(browser, "!document.getElementById('begin').hidden")
+        assert "freezes the labels of the last fit" in browser.run("document.getElementById('frozen').innerText")
+        campaign.settle()
         browser.click("#begin")
         for n in range(3):
             item = seen(
@@ -76,8 +78,9 @@ def test_a_lead_signs_in_watches_checks_and_downloads(campaign: Served, tmp_path
             seen(
                 browser,
                 "document.getElementById('count').innerText",
-                lambda found, n=n: str(found).startswith(f"{n + 1} checked"),
+                lambda found, n=n: str(found).startswith(f"{n + 1} of 11 checked"),
             )
+        assert "labels of the last fit before" in browser.run("document.getElementById('frozen').innerText")
         browser.key("ArrowLeft", 37)
         seen(browser, "document.querySelector('#choices [aria-pressed=true]').value", lambda found: found == "?")
         seen(browser, "document.getElementById('count').innerText", lambda found: "proven right" in str(found))

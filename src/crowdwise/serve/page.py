@@ -134,13 +134,19 @@ def _work(request: Request, title: str, mode: str, caller: Caller) -> HTMLRespon
         if mode == "check"
         else ""
     )
+    frozen = (
+        '<p id="frozen" class="status">An audit freezes the labels of the last fit: votes that come later change neither them '
+        "nor what is proven of them. Begin when most votes are in.</p>"
+        if mode == "check"
+        else ""
+    )
     body = (
         f'<h1>{title}</h1><p class="lead">{lead} Numbers choose.</p><div class="bar">{bar}'
         '<button type="button" id="back" hidden>← Back</button>'
-        '<button type="button" id="begin" hidden>Begin an audit of the labels of now</button></div>'
+        '<button type="button" id="begin" hidden>Begin an audit of the labels of the last fit</button></div>'
         '<article id="content" class="card" tabindex="-1" aria-live="polite"></article>'
         f'<div id="choices" role="group" aria-label="Class" data-classes="{classes}" hidden></div>'
-        '<p id="status" class="status" role="status"></p><noscript>This page needs JavaScript.</noscript>'
+        f'{frozen}<p id="status" class="status" role="status"></p><noscript>This page needs JavaScript.</noscript>'
     )
     return _page(request, title, body, script="work.js", mode=mode, caller=caller)
 

@@ -83,7 +83,10 @@
     find("done").max = audit.drawn;
     find("done").value = audit.checked;
     const proven = audit.counted > 0 ? "; proven right: " + (100 * audit.certified).toFixed(1) + " %" : "";
-    find("count").textContent = audit.checked + " checked" + proven;
+    find("count").textContent = audit.checked + " of " + audit.drawn + " checked" + proven;
+    const moment = new Date(1000 * audit.began).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    const later = audit.later > 0 ? "; the " + audit.later + " votes since are not in them" : "";
+    find("frozen").textContent = "Checked are the labels of the last fit before " + moment + later + ".";
   }
 
   async function more() {
