@@ -279,6 +279,7 @@ class Service:
             "probability": goal.probability,
             **counts,
             "revision": brain.revision,
+            "inferred": brain.live.fit is not None,
             "expected_accuracy": brain.facts.get("progress"),
             "audit": audit,
             "stop": self.stop(audit),
