@@ -66,6 +66,8 @@ def test_a_lead_signs_in_watches_checks_and_downloads(campaign: Served, tmp_path
         # Three labels are checked with the keyboard.
         browser.open(f"{campaign.url}/check")
         seen(browser, "!document.getElementById('begin').hidden")
+        assert "freezes the labels of the last fit" in browser.run("document.getElementById('frozen').innerText")
+        campaign.settle()
         browser.click("#begin")
         for n in range(3):
             item = seen(
@@ -76,8 +78,9 @@ def test_a_lead_signs_in_watches_checks_and_downloads(campaign: Served, tmp_path
             seen(
                 browser,
                 "document.getElementById('count').innerText",
-                lambda found, n=n: str(found).startswith(f"{n + 1} checked"),
+                lambda found, n=n: str(found).startswith(f"{n + 1} of 11 checked"),
             )
+        assert "labels of the last fit before" in browser.run("document.getElementById('frozen').innerText")
         browser.key("ArrowLeft", 37)
         seen(browser, "document.querySelector('#choices [aria-pressed=true]').value", lambda found: found == "?")
         seen(browser, "document.getElementById('count').innerText", lambda found: "proven right" in str(found))
@@ -123,3 +126,55 @@ def test_names_of_strangers_stay_text(campaign: Served) -> None:
         assert browser.run("document.querySelectorAll('img').length") == 0
         assert browser.run("document.documentElement.scrollWidth") <= 390
         assert browser.problems == []
+
+
+def signed_in(browser: Browser, name: str) -> None:
+    seen(browser, "document.body?.dataset.who", lambda found: found == name)
+    seen(browser, "document.querySelector('header form')?.innerText", lambda found: name in str(found))
+    assert browser.run("location.pathname + location.hash") == "/"
+
+
+def test_a_click_signs_out(campaign: Served) -> None:
+    with Browser(site=campaign.url) as browser:
+        browser.open(f"{campaign.url}/#{campaign.lead}")
+        signed_in(browser, "lead")
+        browser.click("header form button")
+        seen(browser, "document.getElementById('token') !== null")
+        browser.open(campaign.url)
+        assert browser.run("document.getElementById('token') !== null")
+        # The dashboard may ask once more before it is left.
+        assert [one for one in browser.problems if "/live" not in one] == []
+
+
+def test_a_link_signs_in_whoever_opens_it_where_somebody_else_is(campaign: Served) -> None:
+    client = Client(campaign.url, campaign.lead)
+    first, second = "bert <b>", "carla"
+    tokens = {name: client.add_annotator(name) for name in (first, second)}
+    shown = "(document.querySelector('#choices:not([hidden])') && document.querySelector('#content h2').innerText)"
+
+    def votes_of(name: str) -> int:
+        return int(
+            campaign.service.store.rows(sa.text("SELECT count(*) FROM votes WHERE annotator = :name").bindparams(name=name))[0][
+                0
+            ]
+        )
+
+    with Browser(site=campaign.url) as browser:
+        browser.open(f"{campaign.url}/#{tokens[first]}")
+        signed_in(browser, first)
+        seen(browser, shown)
+        # The page is open: the address changes, and nothing would be loaded.
+        browser.run(f"location.href = '{campaign.url}/#{tokens[second]}'")
+        signed_in(browser, second)
+        seen(browser, shown)
+        browser.click("#choices button")
+        seen(browser, "document.getElementById('status').innerText", lambda found: found == "saved")
+        assert (votes_of(first), votes_of(second)) == (0, 1)
+        # Somebody else signs in in another tab: what is answered here is nobody's.
+        browser.run(f"fetch('/signin', {{method: 'POST', body: 'token={tokens[first]}'}}).then(() => 1)")
+        browser.click("#choices button")
+        signed_in(browser, first)
+        assert (votes_of(first), votes_of(second)) == (0, 1)
+        browser.open("about:blank")
+        browser.open(f"{campaign.url}/#{campaign.lead}")
+        signed_in(browser, "lead")

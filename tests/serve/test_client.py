@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import socket
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ from tests.serve.serving import Served
 
 from crowdwise.errors import InputError
 from crowdwise.serve import Client
+from crowdwise.serve.access import Rates
 
 
 def test_a_question_is_asked_and_answered(served: Served) -> None:
@@ -30,6 +35,56 @@ def test_errors_are_in_words(served: Served) -> None:
         Client("127.0.0.1", "x")
     with pytest.raises(InputError, match="does not answer"):
         Client("http://127.0.0.1:9", "x").progress()
+
+
+def test_a_loop_of_votes_waits_as_the_service_says(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(served.url, served.token("tool", "eager"))
+    with monkeypatch.context() as patch:
+        patch.setattr(served.service, "rates", Rates(4.0, 2))
+        start = time.monotonic()
+        assert [client.vote(f"loop{n}", ("cat", "dog")[n % 2], annotator="loop") for n in range(8)] == ["taken"] * 8
+        assert time.monotonic() - start >= 1
+        # Not for ever.
+        patch.setattr(served.service, "rates", Rates(1e-6, 1))
+        hasty = Client(served.url, served.lead, timeout=1.5)
+        hasty.progress()
+        with pytest.raises(InputError, match="429 too many requests with this token"):
+            hasty.progress()
+
+
+def test_a_connection_that_breaks_is_tried_once_more() -> None:
+    """A service that takes a request, and goes away instead of answering."""
+    heard: list[bytes] = []
+
+    def answer(listening: socket.socket, broken: int) -> None:
+        for number in range(broken + 1):
+            line, _ = listening.accept()
+            with line, line.makefile("rb") as lines:
+                length = 0
+                while (head := lines.readline().strip().lower()) != b"":
+                    length = int(head.partition(b":")[2]) if head.startswith(b"content-length") else length
+                heard.append(lines.read(length))
+                if number == broken:
+                    body = b'{"outcome": "repeated", "token": "x"}'
+                    line.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (len(body), body))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = Client(f"http://127.0.0.1:{listening.getsockname()[1]}", "x", timeout=20)
+        thread = threading.Thread(target=answer, args=(listening, 1))
+        thread.start()
+        assert client.vote("a", "cat", annotator="anna") == "repeated"
+        thread.join(20)
+        # The same key: the service takes it once.
+        assert heard[0] == heard[1]
+        assert len(json.loads(heard[0])["key"]) == 32
+        # A second break is an error; so is the first where another try would be another token.
+        for call, times in ((lambda: client.vote("a", "cat"), 2), (lambda: client.add_annotator("anna"), 1)):
+            thread = threading.Thread(target=answer, args=(listening, times))
+            thread.start()
+            with pytest.raises(InputError, match="does not answer"):
+                call()
+            assert client.progress()["outcome"] == "repeated"
+            thread.join(20)
 
 
 def test_the_hook_that_the_docs_show_delivers_answers_of_prodigy(served: Served) -> None:

@@ -50,6 +50,31 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         run(Options(campaign=tmp_path / "c.toml", port=taken.getsockname()[1]))
 
 
+def test_the_start_says_what_deserves_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import uvicorn
+    from tests.serve.serving import InlineFitter
+
+    from crowdwise.serve import brain
+    from crowdwise.serve.running import serve
+    from crowdwise.serve.settings import read_settings
+
+    async def stop(_: uvicorn.Server) -> None:
+        """Once everything has started."""
+
+    monkeypatch.setattr(uvicorn.Server, "main_loop", stop)
+    monkeypatch.setattr(brain, "Fitter", InlineFitter)
+    path, said = tmp_path / "c.toml", list[str]()
+    (tmp_path / "items.csv").write_text("item,picture\na,signs/1.png\n")
+    path.write_text('[campaign]\nclasses = ["a", "b"]\nitems = "items.csv"\n[server]\nhost = "0.0.0.0"\n')
+    serve(read_settings(path), None, 0, said.append)
+    assert "the picture 'signs/1.png' of item 'a' will be seen as text" in said[3]
+    assert "other machines are refused: name the address" in said[4]
+    said.clear()
+    (tmp_path / "d.toml").write_text(path.read_text() + 'hosts = ["192.168.1.20"]\n')
+    serve(read_settings(tmp_path / "d.toml"), None, 0, said.append)
+    assert not [line for line in said if "refused" in line]
+
+
 def test_a_campaign_that_is_served_already_says_where(tmp_path: Path) -> None:
     from crowdwise.serve.settings import read_settings
     from crowdwise.serve.store import Store

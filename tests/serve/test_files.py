@@ -39,6 +39,44 @@ def test_a_file_with_one_wrong_row_is_refused_whole(served: Served) -> None:
     assert not [row for row in client.labels() if row["item"].startswith("whole")]
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        b"item,label\na,cat\nb,dog\n",
+        b"photo,anna,bert\np1,cat,dog\np2,dog,dog\n",
+        b"left,right,winner\na,b,a\nb,c,b\n",
+        b"photo,cat,dog\np1,3,1\np2,0,4\n",
+    ],
+)
+def test_a_refused_upload_is_not_told_options_or_commands(served: Served, table: bytes) -> None:
+    with pytest.raises(
+        InputError, match=r"votes\.csv: no .* column; found .*\. Call the columns item, annotator and label"
+    ) as found:
+        Client(served.url, served.lead).upload(table)
+    assert "--" not in str(found.value)
+    assert "crowdwise" not in str(found.value)
+
+
+def test_a_changed_table_of_items_is_taken_over_at_the_next_start(tmp_path: Path) -> None:
+    text, table = PLAIN.replace("[inference]", 'items = "items.csv"\n[inference]'), tmp_path / "items.csv"
+    table.write_text("item,text,picture\na,One,https://example.org/1.png\nb,Two,\nc,Three,\n")
+    with serving(settings_in(tmp_path, text)) as served:
+        assert served.service.remarks == []
+        Client(served.url, served.lead).vote("b", "cat", annotator="anna")
+    table.write_text("item,text,picture\na,One,signs/my 1.PNG\nb,Zwei,\nd,Four,signs/4.png\n")
+    with serving(settings_in(tmp_path, text)) as served:
+        changed, new, left, local = served.service.remarks
+        assert "of 2 known items" in changed
+        assert "new: 1" in new
+        assert "not in it: 1;" in left
+        assert "'signs/my 1.PNG' of item 'a' and 1 more will be seen as text" in local
+        assert served.service.shown("b")["content"] == {"text": "Zwei"}
+        assert served.service.shown("c")["content"] == {"text": "Three"}
+        assert Client(served.url, served.lead).progress()["votes"] == 1
+    with serving(settings_in(tmp_path, text)) as served:
+        assert [one for one in served.service.remarks if "known items" in one or "new:" in one] == []
+
+
 def test_files_in_the_folder_are_taken_and_moved(tmp_path: Path) -> None:
     inbox = tmp_path / "inbox"
     text = PLAIN.replace("[inference]", 'drop = "inbox"\n[inference]')
@@ -66,5 +104,8 @@ def test_items_bring_what_is_shown(tmp_path: Path) -> None:
     (tmp_path / "named.csv").write_text("photo,text\n1,One\n")
     with pytest.raises(InputError, match=r"no item column; found 'photo', 'text'\. Call the column with the ids .*: item$"):
         read_items(tmp_path / "named.csv")
+    (tmp_path / "twice.csv").write_text("item,text\na,One\nb,Two\na,Three\n")
+    with pytest.raises(InputError, match=r"twice\.csv row 4: item 'a' is there twice, first in row 2; keep one"):
+        read_items(tmp_path / "twice.csv")
     (tmp_path / "bare.csv").write_text("item\na\nb\n")
     assert read_items(tmp_path / "bare.csv") == [("a", None), ("b", None)]

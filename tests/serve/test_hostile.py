@@ -148,7 +148,13 @@ def test_another_site_cannot_use_a_browsers_cookie(served: Served) -> None:
     for origin in ("http://evil.example", "null", ""):
         headers = {"cookie": cookie} | ({"origin": origin} if origin else {})
         assert served.call("POST", "/votes", VOTE, token="", **headers).status == 403
+    for site in ("cross-site", "same-site", "none", ""):
+        headers = {"cookie": cookie, "origin": served.url, "sec_fetch_site": site}
+        assert served.call("POST", "/votes", VOTE, token="", **headers).status == 403
     assert state(served) == before
+    # Behind a proxy that changes the host, and as browsers say it of another machine without HTTPS.
+    proxied = {"cookie": cookie, "origin": "https://labels.example.org", "sec_fetch_site": "same-origin"}
+    assert served.call("POST", "/votes", VOTE | {"item": "own"}, token="", **proxied).status == 200
     own = {"cookie": cookie, "origin": served.url}
     assert served.call("POST", "/votes", VOTE | {"item": "own"}, token="", **own).status == 200
     assert served.call("GET", "/labels", token="", cookie=cookie).status == 200

@@ -87,4 +87,4 @@ def test_before_the_first_fit_nothing_is_said() -> None:
     live = Live(["a", "b"], "consensus")
     live.add([("i", None)])
     live.infer(["i"], [("i", "x", "a")])
-    assert live.frame().row(0, named=True)["note"] == "not inferred yet"
+    assert live.frame().row(0, named=True)["note"] == "fitting"

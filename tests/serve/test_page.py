@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import re
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from tests.serve.serving import Served
+from tests.serve.serving import PLAIN, Served, serving, settings_in
 
 from crowdwise.serve import Client
+from crowdwise.serve.brain import Brain
 from crowdwise.serve.drawing import history_picture, hours_picture
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -60,12 +63,66 @@ def test_everybody_gets_a_page_of_their_own(served: Served) -> None:
     assert "no page" in served.call("GET", "/", token=served.token("tool", "ls")).text
     assert 'data-mode="check"' in served.call("GET", "/check").text
     assert served.call("GET", "/check", token=served.token("annotator", "anna")).status == 403
-    for path in ("/style.css", "/live.js", "/work.js"):
+    for path in ("/style.css", "/signin.js", "/live.js", "/work.js"):
         assert served.call("GET", path, token="").status == 200
     cookie = cookie_of(served, served.lead)
     left = served.call("POST", "/signout", b"", token="", cookie=cookie, origin=served.url)
     assert left.status == 303
     assert 'crowdwise_token=""' in left.headers["set-cookie"]
+
+
+def tile(served: Served, name: str) -> str:
+    """What a tile of the dashboard says, as text."""
+    page = served.call("GET", "/live").text
+    found = re.search(f"<div><dt>{name}</dt>(.*?)</div>", page)
+    assert found is not None
+    return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", " ", found[1]))).strip()
+
+
+def test_what_cannot_be_told_is_no_figure(tmp_path: Path) -> None:
+    text = PLAIN + '[[annotators]]\nname = "anna"\ncost = 1.25\n[target]\nbudget = 2000.0\n'
+    with serving(settings_in(tmp_path, text)) as served:
+        client = Client(served.url, served.lead)
+        client.votes([{"item": f"i{n}", "annotator": "anna", "label": "cat"} for n in range(6)])
+        served.settle()
+        assert tile(served, "Spent") == "7.5 of 2 000"
+        assert tile(served, "Expected right") == "\u2013 too few votes overlap to say"
+        served.wait_for(client.annotators)
+        (anna,) = client.annotators()
+        assert "nobody else voted on the same items" in anna["reasons"]
+        assert anna["accuracy"] is None
+        client.votes([{"item": f"i{n}", "annotator": who, "label": "cat"} for n in range(6) for who in ("bert", "carl")])
+        served.settle()
+        served.wait_for(lambda: all(one.get("accuracy") for one in client.annotators()))
+
+
+def test_after_a_restart_nothing_looks_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_in(tmp_path)
+    with serving(settings) as served:
+        client = Client(served.url, served.lead)
+        client.votes([{"item": f"i{n}", "annotator": f"w{a}", "label": "cat"} for n in range(5) for a in range(3)])
+        served.settle()
+        assert client.progress()["inferred"]
+        audit = served.call("POST", "/audit").json()["audit"]
+        assert (audit["drawn"], audit["later"]) == (5, 0)
+        first = served.call("GET", "/audit").json()["items"][0]["item"]
+        served.call("POST", "/checks", {"item": first, "label": "cat"})
+        client.vote(first, "dog", annotator="w9")
+        served.settle()
+        assert served.call("GET", "/audit").json()["audit"]["later"] == 1
+        assert "1 of 5 checked" in tile(served, "Proven right")
+        assert tile(served, "Labelled") == "5 of 5 items"
+    # The first fit takes its time.
+    monkeypatch.setattr(Brain, "_order", lambda self, now: None)
+    with serving(settings) as served:
+        for name in ("Labelled", "Mean confidence", "Expected right"):
+            assert tile(served, name) == "\u2013 fitting \u2026"
+        assert "1 of 5 checked" in tile(served, "Proven right")
+        notes = {row["note"] for row in Client(served.url, served.lead).labels()}
+        assert notes == {"known", "fitting"}
+        assert not Client(served.url, served.lead).progress()["inferred"]
+        served.service.brain.facts["failed"] = "no"
+        assert tile(served, "Labelled") == "\u2013 no fit yet"
 
 
 @pytest.mark.parametrize("n", [1, 2, 50])

@@ -101,7 +101,10 @@ def _answer_errors(app: FastAPI) -> None:
 
     async def ours(_: Request, problem: Exception) -> JSONResponse:
         status = 409 if isinstance(problem, Conflict) else 429 if isinstance(problem, Busy) else 422
-        return answer(status, str(problem))
+        made = answer(status, str(problem))
+        if isinstance(problem, Busy):
+            made.headers["Retry-After"] = "1"
+        return made
 
     async def forbidden(_: Request, problem: Exception) -> JSONResponse:
         return answer(403, str(problem))

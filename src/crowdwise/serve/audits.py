@@ -104,6 +104,8 @@ class Audits:
             "checked": len(self.now.truth),
             "counted": counted if known else 0,
             "certified": certified if known else 0.0,
+            # Deliveries since, which the frozen labels do not have.
+            "later": self._brain.revision - self.revision,
         }
 
     def frozen(self) -> dict[str, str]:

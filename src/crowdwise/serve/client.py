@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import secrets
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
@@ -24,7 +27,7 @@ class Client:
     token : str
         Of a lead, a tool or an annotator.
     timeout : float
-        Seconds to wait for an answer.
+        Seconds to wait for an answer; and, where the service asks for patience, altogether until it takes the request.
 
     Examples
     --------
@@ -41,11 +44,11 @@ class Client:
 
     def vote(self, item: Any, label: Any, **more: Any) -> str:
         """Give one vote; `more` are annotator, key, at, action and ref. Returns "taken", "repeated" or "older"."""
-        return str(self.call("POST", "/votes", {"item": item, "label": label, **more})["outcome"])
+        return str(self.call("POST", "/votes", _keyed({"item": item, "label": label, **more}), twice=True)["outcome"])
 
     def votes(self, votes: Iterable[dict[str, Any]]) -> list[str]:
         """Give several votes, all or none."""
-        return list(self.call("POST", "/votes", list(votes))["outcomes"])
+        return list(self.call("POST", "/votes", list(map(_keyed, votes)), twice=True)["outcomes"])
 
     def next(self, annotator: str | None = None) -> dict[str, Any]:
         """The next question; its "item" is None where there is none, and "why" says why."""
@@ -77,20 +80,41 @@ class Client:
         """Send a table of votes: its bytes, as `Path("votes.csv").read_bytes()` has them."""
         if not isinstance(table, bytes):
             raise InputError("upload takes the bytes of a table: upload(Path('votes.csv').read_bytes())")
-        return dict(self.call("POST", f"/upload?{urlencode({'name': name})}", table))
+        return dict(self.call("POST", f"/upload?{urlencode({'name': name})}", table, twice=True))
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Call any route; an error of the service is an `InputError` with its words."""
+    def call(self, method: str, path: str, body: Any = None, *, twice: bool = False) -> Any:
+        """Call any route; an error of the service is an `InputError` with its words.
+
+        A request that comes too soon is sent again when the service says. One whose connection breaks is sent once more, if it
+        only reads, or where `twice` says that the service takes it once however often it comes.
+        """
         raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": "application/json"}
         request = urllib.request.Request(f"{self._url}{path}", raw, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as answer:
-                return json.loads(answer.read())
-        except urllib.error.HTTPError as problem:
-            words = problem.read().decode("utf-8", "replace")
-            with_reason = json.loads(words).get("error", words) if words.startswith("{") else words
-            raise InputError(f"{method} {path}: {problem.code} {with_reason[:300]}") from problem
-        except (urllib.error.URLError, TimeoutError) as problem:
-            raise InputError(f"{self._url} does not answer ({getattr(problem, 'reason', problem)})") from problem
+        until, again = time.monotonic() + self._timeout, twice or method == "GET"
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=self._timeout) as answer:
+                    return json.loads(answer.read())
+            except urllib.error.HTTPError as problem:
+                wished = problem.headers.get("Retry-After", "")
+                pause = max(int(wished), 1) if problem.code == 429 and wished.isdecimal() else None
+                if pause is not None and time.monotonic() + pause < until:
+                    problem.close()
+                    time.sleep(pause)
+                    continue
+                words = problem.read().decode("utf-8", "replace")
+                with_reason = json.loads(words).get("error", words) if words.startswith("{") else words
+                raise InputError(f"{method} {path}: {problem.code} {with_reason[:300]}") from problem
+            except (OSError, http.client.HTTPException) as problem:
+                reason = getattr(problem, "reason", problem)
+                if again and not isinstance(reason, TimeoutError):
+                    again = False
+                    continue
+                raise InputError(f"{self._url} does not answer ({reason})") from problem
+
+
+def _keyed(vote: dict[str, Any]) -> dict[str, Any]:
+    """A vote with a key, by which the service takes it once."""
+    return vote if vote.get("key") is not None else {**vote, "key": secrets.token_hex(16)}

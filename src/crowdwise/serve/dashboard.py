@@ -48,20 +48,25 @@ def _head(service: Service, progress: dict[str, Any]) -> str:
 def _tiles(service: Service, progress: dict[str, Any]) -> str:
     expected, audit = progress["expected_accuracy"], progress["audit"]
     target = percent(progress["target"])
+    # Known labels alone would look as if all others were lost.
+    waiting = None if progress["inferred"] or not progress["votes"] else ("&ndash;", _waiting(service))
+    sure = f"{percent(progress['sure'])} of items are 95&nbsp;% sure"
     rows = [
-        ("Labelled", whole(progress["labelled"]), f"of {counted(progress['items'], 'item')}"),
+        ("Labelled", *(waiting or (whole(progress["labelled"]), f"of {counted(progress['items'], 'item')}"))),
         ("Votes", whole(progress["votes"]), f"{whole(progress['votes_last_hour'])} in the last hour"),
-        ("Mean confidence", _share(progress["mean_confidence"]), f"{percent(progress['sure'])} of items are 95&nbsp;% sure"),
-        ("Expected right", _share(expected and expected["expected"]), _range(expected)),
+        ("Mean confidence", *(waiting or (_share(progress["mean_confidence"]), sure))),
+        ("Expected right", *(waiting or _expected(expected))),
         (
             "Proven right",
             "&ndash;" if audit is None or not audit["counted"] else percent(audit["certified"]),
-            f"target {target}" if audit is None else f"by {counted(audit['counted'], 'check')}; target {target}",
+            f"target {target}"
+            if audit is None
+            else f"{whole(audit['checked'])} of {whole(audit['drawn'])} checked; target {target}",
         ),
         (
             "Spent",
-            f"{progress['spent']:,.0f}",
-            "no budget set" if progress["budget"] is None else f"of {progress['budget']:,.0f}",
+            _money(progress["spent"]),
+            "no budget set" if progress["budget"] is None else f"of {_money(progress['budget'])}",
         ),
         ("Votes to go", *_to_go(progress)),
         ("Expected finish", *_finish(progress)),
@@ -74,12 +79,21 @@ def _share(value: float | None) -> str:
     return "&ndash;" if value is None or value != value else percent(value)
 
 
-def _range(expected: dict[str, float] | None) -> str:
+def _money(value: float) -> str:
+    return f"{value:,.2f}".rstrip("0").rstrip(".").replace(",", "\u202f")
+
+
+def _waiting(service: Service) -> str:
+    return "no fit yet" if "failed" in service.brain.facts else "fitting&nbsp;&hellip;"
+
+
+def _expected(expected: dict[str, float] | None) -> tuple[str, str]:
     if expected is None or expected["low"] != expected["low"]:
-        return "after the first fit"
+        return "&ndash;", "after the first fit"
     if expected["low"] == 0 and expected["high"] == 1:
-        return "too few votes overlap to say"
-    return f"{percent(expected['low'])} to {percent(expected['high'])} in nine of ten crowds"
+        return "&ndash;", "too few votes overlap to say"
+    about = f"{percent(expected['low'])} to {percent(expected['high'])} in nine of ten crowds"
+    return _share(expected["expected"]), about
 
 
 def _to_go(progress: dict[str, Any]) -> tuple[str, str]:
@@ -109,7 +123,7 @@ def _pictures(service: Service) -> str:
     live = service.brain.live
     with live.lock:
         label, confidence, n_votes = live.label.copy(), live.confidence, live.n_votes.copy()
-    sure = confidence[label >= 0]
+    sure = confidence[label >= 0] if service.brain.live.fit is not None else np.empty(0)
     counts = np.bincount(np.minimum((sure * _BINS).astype(int), _BINS - 1), minlength=_BINS)
     snapshots = service.history()
     figures = [hours_picture(dict(service.brain.hours), now() // HOUR), confidence_picture(counts)]
@@ -135,7 +149,8 @@ def _items(service: Service) -> str:
             for n in order.tolist()
         ]
     if not rows:
-        return "<h2>Items to look at</h2><p>No item has a label yet.</p>"
+        waiting = live.fit is None and n_votes.sum()
+        return f"<h2>Items to look at</h2><p>{_waiting(service) if waiting else 'No item has a label yet.'}</p>"
     caption = f"The {counted(len(rows), 'item')} whose label is least certain"
     return f"<h2>Items to look at</h2>{table(caption, ('item', 'label', 'confidence', 'votes'), rows, numeric=(2, 3))}"
 

@@ -20,10 +20,14 @@ from crowdwise.serve.votes import Delivery, name_of, pair_ref
 if TYPE_CHECKING:
     from crowdwise.serve.service import Service
 
-__all__ = ["Drop", "read_items", "read_votes", "upload"]
+__all__ = ["Drop", "local_pictures", "read_items", "read_votes", "upload"]
 
 # Seconds between looks into the folder; a file is taken when it was the same twice.
 _LOOK = 1.0
+_OPTION = re.compile(r"(?<!\w)--[a-z]|\bcrowdwise [a-z]")
+_COLUMNS = "Call the columns item, annotator and label; or item, and the names of annotators where each has a column"
+# As the page tells pictures.
+_PICTURE, _ADDRESS = re.compile(r"\.(png|jpe?g|gif|webp)$", re.IGNORECASE), re.compile("https?://")
 _UNFINISHED = re.compile(r"^[.~]|\.(part|tmp|partial|crdownload|swp)$|\.refused\.txt$", re.IGNORECASE)
 
 
@@ -33,10 +37,22 @@ def read_items(path: Path) -> list[tuple[str, str | None]]:
     frame = source.table(source.columns).frame
     own = find_column(frame, "item", None, Places(source.name), "Call the column with the ids of the items: item")
     names = [name_of(value, f"{source.name}: item") for value in as_text(tidy(frame[own])).to_list()]
+    rows_of: dict[str, int] = {}
+    for row, name in enumerate(names, 2):
+        if rows_of.setdefault(name, row) != row:
+            raise InputError(
+                f"{source.name} row {row}: item {name[:60]!a} is there twice, first in row {rows_of[name]}; keep one"
+            )
     others = [name for name in frame.columns if name != own]
     rows = zip(*(frame[name].to_list() for name in others), strict=True) if others else (() for _ in names)
     contents = [{k: str(v) for k, v in zip(others, row, strict=True) if v not in (None, "")} for row in rows]
     return [(name, json.dumps(content) if content else None) for name, content in zip(names, contents, strict=True)]
+
+
+def local_pictures(given: list[tuple[str, str | None]]) -> list[tuple[str, str]]:
+    """Items and what looks like a picture in a folder: a browser, which may be anywhere, shows its name."""
+    shown = [(item, str(value)) for item, content in given if content for value in json.loads(content).values()]
+    return [(item, value) for item, value in shown if _PICTURE.search(value) and not _ADDRESS.match(value)]
 
 
 def read_votes(path: Path, name: str, classes: tuple[str, ...], at: int) -> list[Delivery]:
@@ -83,9 +99,10 @@ async def _take(service: Service, path: Path, name: str, at: int) -> dict[str, A
 
 
 def _for_tables(words: str) -> str:
-    """What is wrong with a table, with a remedy for somebody who has no options to set."""
-    what, hint, _ = words.partition("Name it: ")
-    return f"{what}Call the columns item, annotator and label" if hint else words
+    """What is wrong with a table, with a remedy for somebody who has no options to set and no other command to call."""
+    parts = re.split(r"([.;] )", words)
+    first = next((n for n, part in enumerate(parts) if _OPTION.search(part)), None)
+    return words if first is None else f"{''.join(parts[: max(first - 1, 0)])}. {_COLUMNS}"
 
 
 class Drop:

@@ -161,10 +161,21 @@ def about_fit(task: Task, result: Result, times: Integers, planned: int) -> Iter
     yield "progress", {"expected": mean, "low": low, "high": high, "chance": chance, "reached": chance >= task.probability}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield "annotators", _dated(examine(result, time=times))
+        yield "annotators", _told(_dated(examine(result, time=times)), result)
     if result.votes.n_votes >= (1 + _GROWTH) * planned:
         found = campaign.plan(result, task.target, task.probability)
         yield "plan", {"votes": found.votes, "low": found.low, "high": found.high, "out_of_reach": found.out_of_reach}
+
+
+def _told(table: pl.DataFrame, result: Result) -> pl.DataFrame:
+    """The table without accuracies of those who share no item with anybody: the model has but what it expects of all."""
+    import polars as pl
+
+    from crowdwise.estimator.judgement import answered
+
+    alone = result.votes.annotators[answered(result) == 0].tolist()
+    known = pl.when(~pl.col("annotator").is_in(alone))
+    return table.with_columns(known.then(pl.col("accuracy", "accuracy_low", "accuracy_high")).name.keep())
 
 
 def _dated(found: Findings) -> pl.DataFrame:

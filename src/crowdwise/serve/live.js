@@ -1,19 +1,8 @@
 "use strict";
 // The dashboard: the server renders, this fetches what has changed when the server says that something has.
 (() => {
-  const token = location.hash.slice(1);
-  const form = document.getElementById("signin");
-  if (form !== null) {
-    // A link with the token behind # never sends it in an address.
-    if (token) {
-      history.replaceState(null, "", "/");
-      document.getElementById("token").value = token;
-      form.submit();
-    }
-    return;
-  }
   const status = document.getElementById("status");
-  if (status === null) return;
+  if (status === null || "leaving" in document.body.dataset) return;
   const EVERY = 1000;
   let due = false;
   let last = 0;

@@ -172,7 +172,8 @@ class Live:
                 self.truth.copy(),
                 self.posterior.copy(),
             )
-            source = "" if self.fit is None else self.fit.result.confidence_source
+            # Of a service that has just started nothing is lost: the first fit runs.
+            source, not_yet = ("", "fitting") if self.fit is None else (self.fit.result.confidence_source, "not inferred yet")
         known, voted, none = truth >= 0, label >= 0, n_votes == 0
         columns = {
             "item": names,
@@ -180,6 +181,6 @@ class Live:
             "confidence": pl.Series(confidence).fill_nan(None),
             "confidence_source": np.select([known, voted], ["gold", source], default=""),
             "n_votes": n_votes,
-            "note": np.select([known, none, ~voted], ["known", "no votes", "not inferred yet"], default=""),
+            "note": np.select([known, none, ~voted], ["known", "no votes", not_yet], default=""),
         }
         return pl.DataFrame(columns | {f"p({name})": posterior[:, k] for k, name in enumerate(self.classes)})

@@ -8,7 +8,7 @@ import json
 import re
 from importlib.resources import files
 from string import Template
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
@@ -35,18 +35,22 @@ def _file(name: str) -> str:
     return files("crowdwise.serve").joinpath(name).read_text(encoding="utf-8")
 
 
-def _page(request: Request, title: str, body: str, *, script: str = "live.js", mode: str = "", role: str = "") -> HTMLResponse:
-    service = request.app.state.service
+def _page(
+    request: Request, title: str, body: str, *, script: str = "live.js", mode: str = "", caller: Caller | None = None
+) -> HTMLResponse:
+    service, role = request.app.state.service, "" if caller is None else caller.role
     places = {
         "lead": [("/", "Dashboard"), ("/check", "Check labels"), ("/labels?format=csv", "Download labels"), ("/docs", "API")]
     }
     links = [*places.get(role, [("/", "Questions")] if role == "annotator" else [])]
     here = request.url.path
     nav = "".join(f'<a href="{to}"{" aria-current=page" if to == here else ""}>{words}</a>' for to, words in links)
-    if role:
-        nav += '<form method="post" action="/signout"><button>Sign out</button></form>'
+    who = ""
+    if caller is not None:
+        who = html.escape(caller.name)
+        nav += f'<form method="post" action="/signout">{text(caller.name, 40)} <button>Sign out</button></form>'
     name = service.settings.campaign.name
-    fields = {"title": plain(f"{title}: {name}", 120), "name": text(name, 80), "nav": nav, "body": body}
+    fields = {"title": plain(f"{title}: {name}", 120), "name": text(name, 80), "nav": nav, "body": body, "who": who}
     return HTMLResponse(Template(_file("page.html")).substitute(fields, script=script, mode=mode))
 
 
@@ -61,10 +65,10 @@ async def get_start(request: Request, service: Campaign) -> Response:
         return _sign_in(request)
     if caller.role == "lead":
         body = await asyncio.to_thread(dashboard, service)
-        return _page(request, "Campaign", f'<p id="status" class="status" role="status">live</p>{body}', role="lead")
+        return _page(request, "Campaign", f'<p id="status" class="status" role="status">live</p>{body}', caller=caller)
     if caller.role == "annotator":
-        return _work(request, "Questions", "answer", "annotator")
-    return _page(request, "Campaign", "<p>This token is for programs; there is no page for it.</p>", role="tool")
+        return _work(request, "Questions", "answer", caller)
+    return _page(request, "Campaign", "<p>This token is for programs; there is no page for it.</p>", caller=caller)
 
 
 def _sign_in(request: Request, problem: str = "", status: int = 200) -> HTMLResponse:
@@ -113,12 +117,12 @@ async def get_live(_: Lead, service: Campaign) -> HTMLResponse:
 
 
 @pages.get("/check")
-async def get_check(request: Request, _: Lead) -> HTMLResponse:
+async def get_check(request: Request, caller: Lead) -> HTMLResponse:
     """The audit queue."""
-    return _work(request, "Check labels", "check", "lead")
+    return _work(request, "Check labels", "check", caller)
 
 
-def _work(request: Request, title: str, mode: str, role: str) -> HTMLResponse:
+def _work(request: Request, title: str, mode: str, caller: Caller) -> HTMLResponse:
     classes = html.escape(json.dumps(list(request.app.state.service.settings.campaign.classes)))
     lead = (
         "Choose the true class of each item, without a look at the votes. <kbd>?</kbd> cannot tell, <kbd>←</kbd> goes back."
@@ -130,15 +134,21 @@ def _work(request: Request, title: str, mode: str, role: str) -> HTMLResponse:
         if mode == "check"
         else ""
     )
+    frozen = (
+        '<p id="frozen" class="status">An audit freezes the labels of the last fit: votes that come later change neither them '
+        "nor what is proven of them. Begin when most votes are in.</p>"
+        if mode == "check"
+        else ""
+    )
     body = (
         f'<h1>{title}</h1><p class="lead">{lead} Numbers choose.</p><div class="bar">{bar}'
         '<button type="button" id="back" hidden>← Back</button>'
-        '<button type="button" id="begin" hidden>Begin an audit of the labels of now</button></div>'
+        '<button type="button" id="begin" hidden>Begin an audit of the labels of the last fit</button></div>'
         '<article id="content" class="card" tabindex="-1" aria-live="polite"></article>'
         f'<div id="choices" role="group" aria-label="Class" data-classes="{classes}" hidden></div>'
-        '<p id="status" class="status" role="status"></p><noscript>This page needs JavaScript.</noscript>'
+        f'{frozen}<p id="status" class="status" role="status"></p><noscript>This page needs JavaScript.</noscript>'
     )
-    return _page(request, title, body, script="work.js", mode=mode, role=role)
+    return _page(request, title, body, script="work.js", mode=mode, caller=caller)
 
 
 @pages.get("/style.css")
@@ -147,16 +157,10 @@ async def get_style() -> Response:
     return Response(REPORT_STYLE + _file("page.css"), media_type="text/css", headers={"Cache-Control": "max-age=300"})
 
 
-@pages.get("/live.js")
-async def get_live_script() -> Response:
-    """The dashboard's script."""
-    return Response(_file("live.js"), media_type="text/javascript", headers={"Cache-Control": "max-age=300"})
-
-
-@pages.get("/work.js")
-async def get_work_script() -> Response:
-    """The script of the queues."""
-    return Response(_file("work.js"), media_type="text/javascript", headers={"Cache-Control": "max-age=300"})
+@pages.get("/{name}.js")
+async def get_script(name: Literal["signin", "live", "work"]) -> Response:
+    """The scripts: of every page, of the dashboard, and of the queues."""
+    return Response(_file(f"{name}.js"), media_type="text/javascript", headers={"Cache-Control": "max-age=300"})
 
 
 def _described(request: Request) -> dict[str, Any]:
@@ -183,4 +187,4 @@ async def get_docs(request: Request, caller: Anybody) -> HTMLResponse:
             )
     lead = '<h1>API</h1><p class="lead">Send your token as <code>Authorization: Bearer TOKEN</code>. Schemas: '
     body = f'{lead}<a href="/openapi.json">openapi.json</a>.</p>{"".join(made)}'
-    return _page(request, "API", body, role=caller.role)
+    return _page(request, "API", body, caller=caller)

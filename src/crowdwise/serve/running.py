@@ -85,6 +85,10 @@ def serve(settings: Settings, host: str | None, port: int | None, say: Callable[
     if made is not None:
         say(f"lead token, shown this once: {made}")
         say(f"sign in: {place}/#{made}")
+    for remark in service.remarks:
+        say(remark)
+    if server.host in ("0.0.0.0", "::") and not server.hosts:
+        say('other machines are refused: name the address by which they find this one in [server], hosts = ["192.168.1.20"]')
     service.say = say
     sys.setswitchinterval(_TURN)
     with contextlib.suppress(KeyboardInterrupt):

@@ -42,6 +42,8 @@ class Service:
         self.settings, self.events = settings, Events()
         # To whoever started it; nothing is said where nobody listens.
         self.say: Callable[[str], None] = lambda words: None
+        # What deserves a look at the start.
+        self.remarks: list[str] = []
         self.store = Store(settings.url)
         try:
             self.store.submit(self._set_up).result()
@@ -68,9 +70,31 @@ class Service:
         if entries:
             upsert(connection, annotators, entries)
         if self.settings.campaign.items is not None:
-            from crowdwise.serve.files import read_items
+            self._take_items(connection, self.settings.campaign.items)
 
-            self.store.add_items(connection, read_items(self.settings.place(self.settings.campaign.items)))
+    def _take_items(self, connection: sa.Connection, name: str) -> None:
+        """The items of the campaign's table: new ones, and what is shown now of those that are there."""
+        from crowdwise.serve.files import local_pictures, read_items
+
+        given = read_items(self.settings.place(name))
+        before = connection.execute(sa.select(sa.func.count()).select_from(items)).scalar() or 0
+        changed, new = self.store.show_items(connection, given), self.store.add_items(connection, given)
+        if changed:
+            self.remarks.append(f"{name}: of {changed:,} known items other columns are shown from now on; their votes stay")
+        if before and new:
+            self.remarks.append(f"{name}: items that are new: {new:,}")
+        if before + new > len(given):
+            self.remarks.append(
+                f"{name}: items of the campaign that are not in it: {before + new - len(given):,}; they stay, as an item whose "
+                "id was corrected does beside the new one"
+            )
+        local = local_pictures(given)
+        if local:
+            (item, picture), more = local[0], f" and {len(local) - 1:,} more" if len(local) > 1 else ""
+            self.remarks.append(
+                f"{name}: the picture {picture[:80]!a} of item {item[:60]!a}{more} will be seen as text: write its full "
+                "address, http://... or https://..., where a web server has it"
+            )
 
     def close(self) -> None:
         """Write what waits, end threads and processes."""
@@ -255,6 +279,7 @@ class Service:
             "probability": goal.probability,
             **counts,
             "revision": brain.revision,
+            "inferred": brain.live.fit is not None,
             "expected_accuracy": brain.facts.get("progress"),
             "audit": audit,
             "stop": self.stop(audit),

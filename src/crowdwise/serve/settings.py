@@ -258,7 +258,8 @@ TEMPLATE = """\
 name = "campaign"
 # All labels that may be given. An answer with any other label is refused.
 classes = ["cat", "dog"]
-# The items: a table with the column "item"; its other columns (text, links, pictures) are shown with the questions.
+# The items: a table with the column "item"; its other columns (text, links, full addresses of pictures) are shown with the
+# questions.
 # For example:
 # items = "items.csv"
 # Whether votes on items that are not listed are taken in.
@@ -299,7 +300,8 @@ new_items = true
 # refit_seconds = 60.0
 
 [server]
-# Only this machine can connect. "0.0.0.0" lets others in: put a proxy with HTTPS in front, and name its host in "hosts".
+# Only this machine can connect. "0.0.0.0" lets others in by the names and addresses in "hosts": those of a proxy with HTTPS
+# in front, or on a local network that of this machine.
 # host = "127.0.0.1"
 # port = 8765
 # hosts = ["labels.example.org"]

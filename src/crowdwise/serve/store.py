@@ -249,6 +249,15 @@ class Store:
         self._known["items"] |= set(there)
         return len(rows)
 
+    def show_items(self, connection: sa.Connection, given: Iterable[tuple[str, str | None]]) -> int:
+        """Take over what is shown of items that are there, where something is; returns of how many it was something else."""
+        wanted = {item: content for item, content in given if content is not None}
+        there = self.look_up(connection, items, "item", set(wanted), "content")
+        changed = [{"named": item, "shown": wanted[item]} for item, row in there.items() if row.content != wanted[item]]
+        if changed:
+            connection.execute(_SHOWN, changed)
+        return len(changed)
+
     def add_annotators(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
         """Make annotators known; those that are there are left as they are."""
         wanted = {row["annotator"]: row for row in rows if row["annotator"] not in self._known["annotators"]}
@@ -322,6 +331,8 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
 # Statements are built once: it takes longer than to run them.
 _VALUES: sa.BindParameter[Any] = sa.bindparam("values", expanding=True)
 _ANSWERED = leases.delete().where(sa.tuple_(leases.c.item, leases.c.annotator).in_(_VALUES))
+
+_SHOWN = items.update().where(items.c.item == sa.bindparam("named")).values(content=sa.bindparam("shown"))
 
 
 @cache

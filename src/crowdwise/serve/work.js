@@ -2,7 +2,10 @@
 // One item at a time, by keyboard: a lead checks labels, an annotator answers questions.
 // Everything that strangers wrote is set as text, never as markup.
 (() => {
+  if ("leaving" in document.body.dataset) return;
   const checks = document.body.dataset.mode === "check";
+  // Named with every answer: where somebody else has signed in since, in another tab, it is refused.
+  const me = document.body.dataset.who;
   const find = (id) => document.getElementById(id);
   const make = (tag, words) => {
     const element = document.createElement(tag);
@@ -41,7 +44,7 @@
     const options = { method, headers: { "Content-Type": "application/json" } };
     if (body !== undefined) options.body = JSON.stringify(body);
     const answer = await fetch(path, options);
-    if (answer.status === 401) location.reload();
+    if (answer.status === 401 || answer.status === 403) location.assign("/");
     const found = await answer.json();
     if (!answer.ok) throw new Error(found.error || "error " + answer.status);
     return found;
@@ -80,7 +83,10 @@
     find("done").max = audit.drawn;
     find("done").value = audit.checked;
     const proven = audit.counted > 0 ? "; proven right: " + (100 * audit.certified).toFixed(1) + " %" : "";
-    find("count").textContent = audit.checked + " checked" + proven;
+    find("count").textContent = audit.checked + " of " + audit.drawn + " checked" + proven;
+    const moment = new Date(1000 * audit.began).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    const later = audit.later > 0 ? "; the " + audit.later + " votes since are not in them" : "";
+    find("frozen").textContent = "Checked are the labels of the last fit before " + moment + later + ".";
   }
 
   async function more() {
@@ -96,7 +102,7 @@
         }
         find("begin").hidden = found.audit !== null && queue[at] !== undefined;
       } else {
-        const found = await call("GET", "/next");
+        const found = await call("GET", "/next?annotator=" + encodeURIComponent(me));
         if (found.item === null) {
           find("content").replaceChildren(make("p", found.why));
           delete find("content").dataset.item;
@@ -122,8 +128,8 @@
         facts((await call("POST", "/checks", { item: question.item, label: choice })).audit);
       } else {
         const key = question.key || (question.key = Date.now().toString(36) + Math.random().toString(36).slice(2));
-        const skip = choice === null;
-        await call("POST", "/votes", skip ? { item: question.item, action: "skip", key } : { item: question.item, label: choice, key });
+        const given = choice === null ? { action: "skip" } : { label: choice };
+        await call("POST", "/votes", { item: question.item, annotator: me, key, ...given });
       }
       question.chosen = choice;
       at += 1;
