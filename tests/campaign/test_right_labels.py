@@ -89,9 +89,9 @@ def test_one_vote_is_doubted_too() -> None:
 def test_crowds_of_a_classifier_differ_in_temperature() -> None:
     few, many = (in_crowds(np.array([[0.8, 0.2]]), np.array([0]), np.array([votes]), "raykar") for votes in (1.0, 20.0))
     np.testing.assert_allclose(few, many)
-    # Three standard deviations of .47: T is exp(1.41) = 4.096, and 4 ** (1 / T) is 1.4028.
-    assert few[-1, 0] == pytest.approx(1.4028 / 2.4028, abs=1e-4)
-    assert few[0, 0] == pytest.approx(4**4.0960 / (1 + 4**4.0960), abs=1e-4)
+    # Three standard deviations of .46: T is exp(1.38) = 3.9749, and 4 ** (1 / T) is 1.4174.
+    assert few[-1, 0] == pytest.approx(1.4174 / 2.4174, abs=1e-4)
+    assert few[0, 0] == pytest.approx(4**3.9749 / (1 + 4**3.9749), abs=1e-4)
 
 
 def test_the_normal_distribution_agrees_with_the_exact_one() -> None:

@@ -239,7 +239,7 @@ def test_the_range_of_a_classifier_is_one_of_temperatures() -> None:
     X = np.random.default_rng(0).normal(size=(votes.n_items, 2))
     result = crowdwise.make("raykar").fit(X, votes).result_
     for n in range(40):
-        warmer = (votes.item == n).sum() ** 0.66 * np.exp(1.2815515655446004 * 0.47)
+        warmer = (votes.item == n).sum() ** 0.66 * np.exp(1.2815515655446004 * 0.46)
         power = result.model_posterior[n] ** (1 / warmer)
         assert result.confidence_in(0.9)[n] == pytest.approx((power / power.sum())[result.codes[n]])
     # Its labels are those of Dawid-Skene, with whose exponents they vary.
