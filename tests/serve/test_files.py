@@ -53,6 +53,7 @@ def test_a_refused_upload_is_not_told_options_or_commands(served: Served, table:
         InputError, match=r"votes\.csv: no .* column; found .*\. Call the columns item, annotator and label"
     ) as found:
         Client(served.url, served.lead).upload(table)
+    assert "Name " not in str(found.value)
     assert "--" not in str(found.value)
     assert "crowdwise" not in str(found.value)
 

@@ -282,7 +282,7 @@ def test_what_is_wrong_with_a_vote_is_named(served: Served) -> None:
         client.call("POST", "/votes", [{"item": "x", "lable": "cat", "annotator": "bert"}])
     with pytest.raises(InputError, match='whose answer is it\\? add "annotator"'):
         client.vote("x", "cat")
-    with pytest.raises(InputError, match=r"found 'photo', 'who', 'answer'\. Call the columns item, annotator and label$"):
+    with pytest.raises(InputError, match=r"found 'photo', 'who', 'answer'\. Call the columns item, annotator and label;"):
         client.upload(b"photo,who,answer\nx,bert,cat\n")
     with pytest.raises(InputError, match="takes the bytes of a table"):
         client.upload("votes.csv")  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ __all__ = ["Drop", "local_pictures", "read_items", "read_votes", "upload"]
 
 # Seconds between looks into the folder; a file is taken when it was the same twice.
 _LOOK = 1.0
-_OPTION = re.compile(r"(?<!\w)--[a-z]|\bcrowdwise [a-z]")
+_OPTION = re.compile(r"(?<!\w)--[a-z]|\bcrowdwise [a-z]|^Name (it|them): ")
 _COLUMNS = "Call the columns item, annotator and label; or item, and the names of annotators where each has a column"
 # As the page tells pictures.
 _PICTURE, _ADDRESS = re.compile(r"\.(png|jpe?g|gif|webp)$", re.IGNORECASE), re.compile("https?://")
