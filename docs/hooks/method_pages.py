@@ -85,7 +85,7 @@ def parameters(method: Any) -> str:
     """All settings with their defaults under this name: its own first, then those that it shares with many others."""
     entries = method.describe()["settings"]
     if entries is None:
-        return f"Shown where the extra is installed: `pip install 'crowdwise[{method.extra}]'`."
+        return f"Shown where the extra is installed: `pip install '.[{method.extra}]'`."
     own = [entry for entry in entries if not is_shared(method.cls, entry)]
     shared = [entry for entry in entries if is_shared(method.cls, entry)]
     parts = [_table(own)] if own else ["It has no settings of its own."]
