@@ -129,9 +129,11 @@ def test_whole_numbers_stay_numbers(run: Run, folder: Path) -> None:
 
 def test_one_class_is_warned_of_in_one_line(run: Run, folder: Path) -> None:
     (folder / "one.csv").write_text("item,annotator,label\n1,1,cat\n2,1,cat\n")
-    lines = run("aggregate", "one.csv", "-q").stderr.splitlines()
+    done = run("aggregate", "one.csv", "-q")
+    lines = done.stderr.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("warning: only one class occurs (cat)")
+    assert table(done.stdout)["note"].to_list() == ["one class only"] * 2
 
 
 def test_columns_by_name_weights_and_repeats(run: Run, folder: Path) -> None:

@@ -431,14 +431,17 @@ class Result(LabelOutcome):
     def items_frame(self, probabilities: bool = True, fill_unvoted: bool = False) -> pl.DataFrame:
         """One row per item: label, confidence and what it rests on, votes, a note, and (optionally) p(class) columns.
 
-        The note is "no votes", "known" (gold), "nobody could tell" (by the model) or empty.
-        An item without votes has no label, unless `fill_unvoted` asks for
-        the most frequent class; its probabilities are the class shares.
+        The note is "no votes", "known" (gold), "one class only" where votes name no other, which makes every confidence 1
+        and says nothing, "nobody could tell" (by the model) or empty. An item without votes has no label, unless
+        `fill_unvoted` asks for the most frequent class; its probabilities are the class shares.
         """
         votes = self.votes
         gold = votes.gold if votes.gold is not None else np.full(votes.n_items, -1)
+        alone = np.full(votes.n_items, votes.n_classes == 1)
         note = np.select(
-            [gold >= 0, votes.votes_per_item == 0, self.untold], ["known", "no votes", "nobody could tell"], default=""
+            [gold >= 0, votes.votes_per_item == 0, alone, self.untold],
+            ["known", "no votes", "one class only", "nobody could tell"],
+            default="",
         )
         labels, confidence = series_of(votes.classes)[self.codes], pl.Series(self.confidence)
         if not fill_unvoted and self.unasked.any():
