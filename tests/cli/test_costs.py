@@ -72,7 +72,7 @@ def test_ordered_classes_and_votes_against_classes_have_costs_too(run: Run, cost
 )
 def test_wrong_costs_are_refused_before_the_fit(run: Run, costs: Path, text: str, message: str) -> None:
     (costs / "costs.csv").write_text(text)
-    refused = run("aggregate", "votes.csv", "--costs", "costs.csv", "-o", "labels.csv", code=2).stderr
+    refused = run("aggregate", "votes.csv", "--costs", "costs.csv", "-o", "labels.csv", code=1).stderr
     assert "--costs: costs.csv" in refused
     assert message in refused
     assert not (costs / "labels.csv").exists()
@@ -84,6 +84,6 @@ def test_sets_of_labels_have_a_threshold_instead(run: Run, costs: Path) -> None:
 
 
 def test_a_missing_table_is_named_once(run: Run, costs: Path) -> None:
-    said = run("aggregate", "votes.csv", "--costs", "nothing.csv", "-o", "labels.csv", code=2).stderr
+    said = run("aggregate", "votes.csv", "--costs", "nothing.csv", "-o", "labels.csv", code=1).stderr
     assert "--costs: nothing.csv: no such file" in said
     assert said.count("nothing.csv") == 1

@@ -49,13 +49,16 @@ def test_edges_that_mean_nothing_are_left_aside(run: Run, smooth: Path) -> None:
         (["-m", "graph-dawid-skene"], "needs the edges between items: crowdwise aggregate VOTES --edges edges.csv"),
         (["--edges", "edges.csv", "-m", "mace"], "mace takes no edges"),
         (["--edges", "edges.csv", "--type", "ordinal"], "does not go with this --type"),
-        (["--edges", "none.csv"], "none.csv"),
     ],
 )
 def test_what_does_not_go_together_is_refused(run: Run, folder: Path, arguments: list[str], message: str) -> None:
     (folder / "edges.csv").write_text("source,target\na,b\n")
     (folder / "votes.csv").write_text("item,annotator,label\na,x,1\na,y,1\nb,x,2\nb,y,1\n")
     assert message in run("aggregate", "votes.csv", *arguments, code=2).stderr
+
+
+def test_a_missing_file_of_edges_is_named(run: Run, smooth: Path) -> None:
+    assert "--edges: none.csv: no such file" in run("aggregate", "votes.csv", "--edges", "none.csv", code=1).stderr
 
 
 def test_edges_of_other_items_are_refused(run: Run, folder: Path) -> None:

@@ -255,15 +255,24 @@ def test_pairs_show_what_judges_favour(run: Run, folder: Path) -> None:
         (("--target", "1.5"), "--target must lie between 0 and 1"),
         (("--by-name", "/", "--human-accuracy", "0.2"), "no better than guessing among 3 classes"),
         (("--parts", "model", "--annotator", "judge"), "--annotator does not go with --parts"),
+    ],
+)
+def test_wrong_usage_is_refused_with_the_fix(run: Run, truth: pl.DataFrame, arguments: tuple[str, ...], message: str) -> None:
+    assert message in run("judges", "panel.csv", *FIT, *arguments, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         (("--families", "others.csv"), "names no annotator of these votes"),
         (("--by-name", "/", "--prices", "others.csv"), "no column of prices"),
     ],
 )
-def test_bad_input_is_refused_with_the_fix(
+def test_tables_of_other_annotators_are_refused(
     run: Run, folder: Path, truth: pl.DataFrame, arguments: tuple[str, ...], message: str
 ) -> None:
     (folder / "others.csv").write_text("annotator,group\nzoe,m\n")
-    assert message in run("judges", "panel.csv", *FIT, *arguments, code=2).stderr
+    assert message in run("judges", "panel.csv", *FIT, *arguments, code=1).stderr
 
 
 def test_real_preferences_of_one_judge(run: Run, folder: Path) -> None:

@@ -235,7 +235,8 @@ def naming(option: str) -> Iterator[None]:
     try:
         yield
     except (InputError, SettingError) as problem:
-        raise SettingError(f"{option}: {str(problem).removeprefix(option.partition(': ')[2] + ': ')}") from None
+        # As what it is: a file that cannot be used is not wrong usage, and exits differently.
+        raise type(problem)(f"{option}: {str(problem).removeprefix(option.partition(': ')[2] + ': ')}") from None
 
 
 def to_stdout(path: Path | None) -> bool:

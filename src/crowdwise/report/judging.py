@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import SettingError
+from crowdwise.errors import InputError, SettingError
 from crowdwise.io.verdicts import Verdicts
 from crowdwise.kernels.types import Floats
 from crowdwise.report.text import count, some
@@ -24,7 +24,7 @@ def families_by_table(votes: Annotations, known: Mapping[str, Groups], path: Pat
     """Annotator -> family, as a table has it; one that names nobody of these votes is refused."""
     present = {str(name) for name in votes.annotators}
     if not present & set(known):
-        raise SettingError(f"--families: {path} names no annotator of these votes, such as {some(sorted(present), 3)}")
+        raise InputError(f"--families: {path} names no annotator of these votes, such as {some(sorted(present), 3)}")
     absent = sorted(set(known) - present)
     if absent:
         notes.append(f"{count(len(absent), 'name')} of {path} gave no votes: {some(absent, 5)}")
@@ -65,7 +65,7 @@ def prices_of(
     price = np.array([next((known[way] for way in path if way in known), np.nan) for path in ways])
     lost = [name for name, one, person in zip(names, price, who.person, strict=True) if np.isnan(one) and not person]
     if path is not None and len(lost) == len(names):
-        raise SettingError(f"--prices: {path} names no annotator of these votes, such as {some(names, 3)}")
+        raise InputError(f"--prices: {path} names no annotator of these votes, such as {some(names, 3)}")
     if known and lost:
         notes.append(f"no price is known of {some(lost, 5)}: panels are compared without prices")
     return price if np.isfinite(price).any() else None
