@@ -49,7 +49,7 @@ SEEDS = {
     "noise": 5,
     "digits": 5,
     "labelme": 5,
-    "rte": 3,
+    "rte": 5,
     "sentence_polarity": 3,
     "cifar10n": 3,
     "convarg_pairs": 3,
