@@ -163,7 +163,7 @@ class _Known:
         self.assured = assured(posterior, self.mass, len(posterior), probability, self.method)
         # What features or an earlier history say of who is right needs no votes that meet.
         self.needs_company = self.by_experience and result.history is None and not hasattr(result.prior, "informed")
-        self.given = np.zeros(len(posterior), bool) if result.votes.gold is None else result.votes.gold >= 0
+        self.given = result.votes.is_known
         activity = result.votes.votes_per_annotator + 1e-9
         # Who answers is drawn as `Generator.choice` does it, which sums the chances again at every call.
         self.activity = (activity / activity.sum()).cumsum()

@@ -140,9 +140,7 @@ def overlapping(result: Result, items: Integers | slice) -> bool:
         return False
     if result.confidence_source != "experience" or result.history is not None:
         return True
-    company = np.maximum(votes.votes_per_item, vote_mass(votes)) >= 2
-    if votes.gold is not None:
-        company |= votes.gold >= 0
+    company = (np.maximum(votes.votes_per_item, vote_mass(votes)) >= 2) | votes.is_known
     judged = votes.votes_per_item[items] > 0 if hasattr(result.prior, "informed") else slice(None)
     among = company[items][judged]
     return bool(len(among) and among.mean() >= 0.5)

@@ -110,9 +110,19 @@ class Annotations(ByItem):
         return len(self.classes)
 
     @property
+    def known(self) -> NDArray[np.int16]:
+        """Known classes as loops over items take them: `gold`, [N], or nothing, [0], where none is known."""
+        return np.empty(0, np.int16) if self.gold is None else self.gold
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Whether the class of each item is known, [N]."""
+        return np.zeros(self.n_items, bool) if self.gold is None else self.gold >= 0
+
+    @property
     def n_gold(self) -> int:
         """Number of items whose class is known."""
-        return 0 if self.gold is None else int((self.gold >= 0).sum())
+        return int(self.is_known.sum())
 
     @property
     def shape(self) -> tuple[int]:
@@ -193,6 +203,10 @@ class Annotations(ByItem):
         answer = np.repeat(np.arange(self.n_answers), np.diff(self.answer_ptr))
         best = np.lexsort((self.label, -self.weights, answer))[self.answer_ptr[:-1]]
         return replace(self.take_votes(best), weight=None, soft=False)
+
+    def weighed(self, factor: NDArray[np.float64]) -> Annotations:
+        """The same votes, each of which counts for so many times its weight, [E]."""
+        return replace(self, weight=factor if self.weight is None else factor * self.weight)
 
     # -- constructors --------------------------------------------------------------------------
 

@@ -110,6 +110,12 @@ class Answers(ReadOnly, ABC):
         given = getattr(self, "weight", None)
         return frozen(np.ones(self.n_votes)) if given is None else given
 
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights: the number of answers, where none were given."""
+        given = getattr(self, "weight", None)
+        return float(self.n_votes if given is None else given.sum())
+
     def __len__(self) -> int:
         return self.n_votes
 

@@ -137,7 +137,7 @@ def _group_means(votes: Annotations, group: Integers) -> tuple[Any, list[Any]]:
     from scipy.sparse import csr_matrix, diags
 
     n_items, n_classes = votes.n_items, votes.n_classes
-    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+    weight = votes.weights
     table = csr_matrix((weight, votes.row.astype(np.int64), votes.item_ptr), shape=(n_items, votes.n_annotators * n_classes))
     means = []
     for g in range(3):

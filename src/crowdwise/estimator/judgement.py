@@ -95,7 +95,7 @@ def calibrated(
     elif reliability is not None and (nothing_known or not pools):
         believed = _as_sure_as_one(posterior, votes, shares, reliability, informed)
     believed = tempered(believed, np.maximum(mass, 1) ** exponent)
-    return believed if votes.gold is None else np.where((votes.gold >= 0)[:, None], posterior, believed)
+    return np.where(votes.is_known[:, None], posterior, believed)
 
 
 def in_company(votes: Annotations, posterior: Floats, known: Integers | None = None) -> Floats:

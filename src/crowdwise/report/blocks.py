@@ -61,9 +61,8 @@ NOBODY = "<p>Votes are anonymous: nobody knows who gave them, so nothing can be 
 def tiles(result: Result, facts: dict[str, Any], uncertainty: Uncertainty) -> str:
     """Return the numbers that everybody asks for first."""
     per_item = facts["votes_per_item"]
-    n_gold = 0 if result.votes.gold is None else int((result.votes.gold >= 0).sum())
     items = f"{per_item['mean']:.1f} votes each" if per_item else ""
-    items += f"; class of {whole(n_gold)} given" if n_gold else ""
+    items += f"; class of {whole(result.votes.n_gold)} given" if result.votes.n_gold else ""
     idle = facts["annotators_without_votes"]
     agreement = [facts[name] for name in ("krippendorff_alpha", "pairwise_agreement")]
     tiles = [

@@ -57,7 +57,7 @@ class Uncertainty:
 def uncertainty_of(result: Result, most: int = 25) -> Uncertainty:
     """Count the uncertain items of a result and list the `most` uncertain ones."""
     votes = result.votes
-    open_items = np.flatnonzero(~result.unasked if votes.gold is None else ~result.unasked & (votes.gold < 0))
+    open_items = np.flatnonzero(~(result.unasked | votes.is_known))
     sure = result.confidence
     confidence = sure[open_items]
     edges = np.arange(N_BINS) / N_BINS - ROUNDING

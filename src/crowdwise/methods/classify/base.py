@@ -161,8 +161,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         forget_unused(self)
         log_prior = done.model.log_prob(features) if done.log_prior is None else done.log_prior
         posterior = np.zeros((votes.n_items, votes.n_classes))
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
-        done.annotators.infer(votes, log_prior, known, posterior)
+        done.annotators.infer(votes, log_prior, votes.known, posterior)
         self.result_ = Result.of_fit(
             method=self.name,
             settings=self.kept_settings(),
@@ -239,7 +238,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         evidence, _ = predictive(model).infer(
             votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob)
         )
-        mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())
+        mass = votes.total_weight
         return evidence / mass if mass > 0 else 0.0
 
     def _before_votes(self, log_prob: Floats) -> Floats:

@@ -88,7 +88,7 @@ class MaxMarginVote(Aggregator):
         own = np.arange(votes.n_items)
         margin = np.ones((votes.n_items, n_classes))
         margin[own, codes] = 0.0
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+        weight = votes.weights
         right, wrong = earlier
 
         def objective(eta: Floats) -> tuple[float, Floats]:

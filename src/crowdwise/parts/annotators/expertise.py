@@ -183,7 +183,7 @@ class Factors:
         projection_penalty: float | None = None,
     ) -> Factors:
         """Before any data: everybody is right in seven of ten cases, give or take noise that breaks the symmetry."""
-        total = max(float(votes.n_votes if votes.weight is None else votes.weight.sum()), 1.0)
+        total = max(votes.total_weight, 1.0)
         wide = 1 + math.sqrt((n_columns + 1) / max(votes.n_annotators, 1))
         default = float(n_columns + 1) if full else _PENALTY * math.sqrt(total) * wide
         l2 = default if penalty is None else penalty

@@ -181,7 +181,7 @@ class BeliefMessages:
         shared = np.flatnonzero(size[pair] > 1)
         if len(shared) == 0:
             return rows
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+        weight = votes.weights
         mates = np.flatnonzero(np.isin(pairs.of_vote, pair[shared]))
         alone = np.zeros((votes.n_votes, votes.n_classes))
         alone[mates] = weight[mates, None] * log_floored(self.confusion()[votes.annotator[mates], :, votes.label[mates]])

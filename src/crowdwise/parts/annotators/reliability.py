@@ -74,9 +74,8 @@ class ItemReliability(WithoutPosterior):
     def update(self, votes: Annotations, posterior: Floats) -> ItemReliability:
         """Newton steps on the annotators' weights, then the crowd's as their (shrunk) mean."""
         rho_e = posterior[votes.item, votes.label]
-        weight_e = np.ones(votes.n_votes) if votes.weight is None else votes.weight
         weights = _newton(
-            self._design(votes.item), votes.annotator, rho_e, weight_e, self.weights, self.population, self._l2, self.steps
+            self._design(votes.item), votes.annotator, rho_e, votes.weights, self.weights, self.population, self._l2, self.steps
         )
         voted = votes.votes_per_annotator > 0
         crowd = (weights[voted].sum(axis=0) + _centre(self.features.shape[1])) / (voted.sum() + 1)

@@ -62,13 +62,13 @@ class VoteShares(WithoutPosterior):
         said = self.log_lik(votes, rows)
         own = np.stack([segment_sum(by, said[:, k], votes.n_votes)[by] for k in range(votes.n_classes)], axis=1)
         others = np.maximum(posterior[votes.item], 0.0)
-        open_votes = rows if votes.gold is None else rows[votes.gold[votes.item] < 0]
+        open_votes = rows[~votes.is_known[votes.item]]
         others[open_votes] -= own[open_votes]
         rest = others[open_votes]
         alone = rest.sum(axis=1, keepdims=True) < 1e-9
         first = rest >= rest.max(axis=1, keepdims=True, initial=0.0) - 1e-9
         others[open_votes] = np.where(alone, class_shares, first / first.sum(axis=1, keepdims=True))
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+        weight = votes.weights
         n_rows = votes.n_annotators * votes.n_classes
         counts = np.stack([segment_sum(votes.row, weight * share, n_rows) for share in others.T], axis=1)
         return counts.reshape(votes.n_annotators, votes.n_classes, votes.n_classes)
