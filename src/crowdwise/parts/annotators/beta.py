@@ -28,6 +28,7 @@ from crowdwise.parts.annotators.model import (
     infer_by_votes,
     sum_by_annotator,
     table_log_lik,
+    taken,
     voted_log_lik,
     voted_mass,
 )
@@ -85,12 +86,8 @@ class BetaAccuracy:
 
     def aligned(self, index: Integers, item_index: Integers) -> BetaAccuracy:
         """Reorder; an annotator never seen has the mean prior."""
-        population = self.prior_acr.mean(axis=0)[None]
-        return replace(
-            self,
-            prior_acr=np.concatenate([self.prior_acr, population])[index],
-            beta_acr=np.concatenate([self.beta_acr, population])[index],
-        )
+        prior, beta = (taken(rows, index, self.prior_acr.mean(axis=0)) for rows in (self.prior_acr, self.beta_acr))
+        return replace(self, prior_acr=prior, beta_acr=beta)
 
     def confusion(self) -> Floats:
         """Posterior mean, [A, K, L]."""

@@ -25,7 +25,14 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
 from crowdwise.kernels.numerics import clamp, log_floored, moved, segment_sum
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, infer_by_table, sum_by_annotator
+from crowdwise.parts.annotators.model import (
+    WithoutPosterior,
+    counts_of,
+    infer_by_table,
+    sum_by_annotator,
+    taken,
+    taken_unless_shared,
+)
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
 from crowdwise.parts.priors.subtypes import states_log_prior
 
@@ -144,14 +151,13 @@ class CumulativeLink(WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> CumulativeLink:
         """Reorder; an annotator never seen has the mean thresholds and precision, by votes."""
-        prior = self.prior_alk if len(self.prior_alk) == 1 else np.concatenate([self.prior_alk, self.prior_alk[:1] * 0])[index]
         return replace(
             self,
-            prior_alk=prior,
-            offset_aj=np.concatenate([self.offset_aj, self.offset_j[None]])[index],
-            slope_a=np.append(self.slope_a, self.typical_slope)[index],
-            lapse_a=np.append(self.lapse_a, self.typical_lapse)[index],
-            habit_al=np.concatenate([self.habit_al, np.full((1, self.n_classes), 1 / self.n_classes)])[index],
+            prior_alk=taken_unless_shared(self.prior_alk, index),
+            offset_aj=taken(self.offset_aj, index, self.offset_j),
+            slope_a=taken(self.slope_a, index, self.typical_slope),
+            lapse_a=taken(self.lapse_a, index, self.typical_lapse),
+            habit_al=taken(self.habit_al, index, 1 / self.n_classes),
         )
 
     def confusion(self) -> Floats:

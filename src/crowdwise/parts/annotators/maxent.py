@@ -35,7 +35,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, segment_sum, softmax_into
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, weight_of
+from crowdwise.parts.annotators.model import WithoutMatrices, counts_of, taken, weight_of, weighted
 
 __all__ = ["MaxEntConfusion"]
 
@@ -52,7 +52,7 @@ _NOTHING = 1e-16
 
 @storable
 @dataclass(frozen=True, eq=False)
-class MaxEntConfusion(WithoutPosterior):
+class MaxEntConfusion(WithoutMatrices):
     """Penalised confusions of annotators and of items; `earlier_alk` are earlier answers, on items without confusion."""
 
     earlier_alk: Floats
@@ -107,7 +107,7 @@ class MaxEntConfusion(WithoutPosterior):
             log_p = self._scores(votes, at)
             voted = log_p[np.arange(len(at)), votes.label[at]]
             rows[piece] = voted - _log_total(log_p)
-        return rows if votes.weight is None else rows * votes.weight[index, None]
+        return weighted(votes, index, rows)
 
     def penalty(self) -> float:
         """The quadratic penalties, and minus the log-likelihood of earlier answers."""
@@ -118,17 +118,12 @@ class MaxEntConfusion(WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> MaxEntConfusion:
         """Reorder; an annotator never seen has the mean confusion by votes, a new item none."""
-        none = np.zeros((1, *self.tau_nlk.shape[1:]))
         return replace(
             self,
-            earlier_alk=np.concatenate([self.earlier_alk, none])[index],
-            sigma_alk=np.concatenate([self.sigma_alk, self.population_lk[None]])[index],
-            tau_nlk=np.concatenate([self.tau_nlk, none])[item_index],
+            earlier_alk=taken(self.earlier_alk, index, 0.0),
+            sigma_alk=taken(self.sigma_alk, index, self.population_lk),
+            tau_nlk=taken(self.tau_nlk, item_index, 0.0),
         )
-
-    def confusion(self) -> None:
-        """Confusion depends on the item; the result reports a plug-in estimate."""
-        return None
 
     def _scores(self, votes: Annotations, at: Integers) -> Floats:
         """sigma + tau of these votes, [len(at), L, K]."""

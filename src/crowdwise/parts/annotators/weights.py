@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,15 +15,13 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import clamp, moved, segment_sum, vote_shares
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior
+from crowdwise.parts.annotators.model import SetByMethod, taken
 
 __all__ = ["VoteShares", "VoteWeights"]
 
-Self = TypeVar("Self", bound="VoteShares")
 
-
-class VoteShares(WithoutPosterior):
-    """Base of models whose posterior is a share of votes: no likelihood, and nothing that a fit would change."""
+class VoteShares(SetByMethod):
+    """Base of models whose posterior is a share of votes."""
 
     additive_in: ClassVar[str] = "share"
 
@@ -35,10 +33,6 @@ class VoteShares(WithoutPosterior):
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """What each vote adds to the share of each class, [len(index), K]; votes of one item sum to its shares."""
 
-    def update(self: Self, votes: Annotations, posterior: Floats) -> Self:
-        """Set by the method, not by this part."""
-        return self
-
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """Overwrite `posterior` with the shares; a share has no evidence."""
         shares = self.shares(votes, np.exp(log_prior[0]))
@@ -46,10 +40,6 @@ class VoteShares(WithoutPosterior):
         change = moved(shares, posterior)
         posterior[:] = shares
         return 0.0, change
-
-    def penalty(self) -> float:
-        """No prior."""
-        return 0.0
 
     def counts(self, votes: Annotations, posterior: Floats, class_shares: Floats) -> Floats:
         """Expected confusion counts, [A, L, K], in which no vote counts as evidence for itself.
@@ -72,10 +62,6 @@ class VoteShares(WithoutPosterior):
         n_rows = votes.n_annotators * votes.n_classes
         counts = np.stack([segment_sum(votes.row, weight * share, n_rows) for share in others.T], axis=1)
         return counts.reshape(votes.n_annotators, votes.n_classes, votes.n_classes)
-
-    def confusion(self) -> None:
-        """A share says nothing of single classes; the result reports a plug-in estimate."""
-        return None
 
 
 @storable
@@ -112,7 +98,7 @@ class VoteWeights(VoteShares):
 
     def aligned(self, index: Integers, item_index: Integers) -> VoteWeights:
         """Reorder; an annotator never seen has the typical weight."""
-        return replace(self, weight=np.append(self.weight, self.typical)[index])
+        return replace(self, weight=taken(self.weight, index, self.typical))
 
     def _weight_of_votes(self, votes: Annotations) -> Floats:
         weight = self.weight[votes.annotator]
