@@ -23,7 +23,7 @@ import numpy as np
 
 from crowdwise.campaign.right_labels import assured, chance_of
 from crowdwise.errors import SettingError
-from crowdwise.estimator.judgement import exponent_of, vote_mass
+from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import expected_log, tempered
 from crowdwise.kernels.types import Array, Floats, Integers
@@ -158,7 +158,7 @@ class _Known:
         self.posterior = result.model_posterior if self.by_experience else posterior
         sure = posterior.max(axis=1)
         self.by_certainty = np.argsort(sure, kind="stable") if result.votes.n_items > _SIMULATED else np.arange(len(sure))
-        self.mass = vote_mass(result.votes)
+        self.mass = result.votes.weight_per_item
         self.method = result.method if self.by_experience else None
         self.assured = assured(posterior, self.mass, len(posterior), probability, self.method)
         # What features or an earlier history say of who is right needs no votes that meet.
@@ -225,7 +225,7 @@ class _Learner:
         place[chosen] = np.arange(len(chosen))
         of_votes = place[votes.item]
         inside = np.flatnonzero(of_votes >= 0)
-        weight = np.ones(len(inside)) if votes.weight is None else votes.weight[inside].astype(float)
+        weight = votes.weights[inside]
         self._votes: list[Columns] = [(of_votes[inside], votes.annotator[inside], votes.label[inside], weight)]
         # What a part learns, the whole learns so many times.
         self._times = votes.n_items / max(len(chosen), 1)

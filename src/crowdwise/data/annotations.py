@@ -110,7 +110,7 @@ class Annotations(ByItem):
         return len(self.classes)
 
     @property
-    def known(self) -> NDArray[np.int16]:
+    def known_codes(self) -> NDArray[np.int16]:
         """Known classes as loops over items take them: `gold`, [N], or nothing, [0], where none is known."""
         return np.empty(0, np.int16) if self.gold is None else self.gold
 
@@ -161,6 +161,22 @@ class Annotations(ByItem):
     def row(self) -> NDArray[np.int32]:
         """``annotator * K + label`` of every vote, [E]: its row in a [A K, K] table."""
         return frozen(self.annotator * np.int32(self.n_classes) + self.label)
+
+    @property
+    def pair(self) -> NDArray[np.int64]:
+        """``item * A + annotator`` of every vote, [E]: its cell in an [N, A] table, rising."""
+        return self.item.astype(np.int64) * self.n_annotators + self.annotator
+
+    def by_class(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Sum of a value per vote, [E], or number of the votes, for each class on each item, [N, K]."""
+        cell = self.item.astype(np.int64) * self.n_classes + self.label
+        sums = np.bincount(cell, values, self.n_items * self.n_classes).astype(np.float64, copy=False)
+        return sums.reshape(self.n_items, self.n_classes)
+
+    @property
+    def label_shares(self) -> NDArray[np.float64]:
+        """Share of each class among the votes, [K]."""
+        return np.asarray(np.bincount(self.label, minlength=self.n_classes) / max(self.n_votes, 1))
 
     @cached_property
     def answers(self) -> NDArray[np.float64]:

@@ -209,7 +209,7 @@ class Whole:
     @classmethod
     def of(cls, votes: Annotations) -> Whole:
         """Votes with the gold labels that they carry."""
-        return cls(votes, votes.known)
+        return cls(votes, votes.known_codes)
 
     keeps = False
 

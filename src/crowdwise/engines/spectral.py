@@ -20,7 +20,6 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.moments import Estimate
 from crowdwise.kernels.cooccurrence import distributions
-from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["joint_diagonaliser", "spectral_estimate", "third_moment"]
@@ -35,7 +34,7 @@ def spectral_estimate(votes: Annotations, rng: np.random.Generator, draws: int =
     n_annotators = votes.n_annotators
     # Deal annotators to the groups in order of their votes, so that groups have about equally many.
     rank = np.empty(n_annotators, np.int64)
-    rank[np.argsort(-segment_sum(votes.annotator, votes.weight, n_annotators), kind="stable")] = np.arange(n_annotators)
+    rank[np.argsort(-votes.weight_per_annotator, kind="stable")] = np.arange(n_annotators)
     for draw in range(draws):
         found = _with_groups(votes, (rank if draw == 0 else rng.permutation(n_annotators)) % 3)
         if found is not None:

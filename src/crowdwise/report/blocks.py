@@ -132,7 +132,7 @@ def item_figures(result: Result, uncertainty: Uncertainty, *, shares: bool = Tru
     """Return confidence of items, shares of classes (unless they are shown elsewhere) and the pooled confusion."""
     votes = result.votes
     consensus_k = np.bincount(result.codes, minlength=votes.n_classes) / max(votes.n_items, 1)
-    votes_k = np.bincount(votes.label, minlength=votes.n_classes) / max(votes.n_votes, 1)
+    votes_k = votes.label_shares
     shown, some = np.arange(votes.n_classes), ""
     if votes.n_classes > MOST_CLASSES:
         shown = np.argsort(-consensus_k, kind="stable")[:MOST_CLASSES]

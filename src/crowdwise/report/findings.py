@@ -52,8 +52,7 @@ def headline(result: Result, uncertainty: Uncertainty) -> str:
         said += ", if annotators err independently of each other, as the model takes them to.</p>"
     else:
         said += f", by known labels ({text(result.confidence_source)}).</p>"
-    shares = np.bincount(votes.label, minlength=votes.n_classes) / max(votes.n_votes, 1)
-    if votes.n_classes > 1 and expected < shares.max(initial=0) + _HARDLY:
+    if votes.n_classes > 1 and expected < votes.label_shares.max(initial=0) + _HARDLY:
         said += "<p>The votes say <strong>hardly more than a guess</strong> would: look at the task before the labels.</p>"
     elif single:
         said += "<p>Most items have <strong>one vote</strong>, and nobody to disagree with it: more votes would tell more.</p>"

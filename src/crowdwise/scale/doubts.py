@@ -45,7 +45,7 @@ class Doubt:
         posterior = np.zeros((votes.n_items, votes.n_classes))
         # Items of the sample may have parameters of their own, which those of other shards have not.
         annotators = self.fields["annotators"].aligned(np.arange(votes.n_annotators), np.full(votes.n_items, -1))
-        annotators.infer(votes, self.fields["prior"].log_prob(), votes.known, posterior)
+        annotators.infer(votes, self.fields["prior"].log_prob(), votes.known_codes, posterior)
         fields = self.fields | {"annotators": annotators}
         return Result.of_fit(votes=votes, posterior=posterior, reliability=self.reliability, **fields).posterior
 

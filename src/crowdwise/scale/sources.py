@@ -53,7 +53,7 @@ class MemorySource:
 
     def open(self, posterior_in_memory: bool = True) -> Shard:
         """A shard with a posterior of zeros."""
-        return Shard(self.votes, self.votes.known, np.zeros((self.votes.n_items, self.votes.n_classes)), self.index)
+        return Shard(self.votes, self.votes.known_codes, np.zeros((self.votes.n_items, self.votes.n_classes)), self.index)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class FolderSource:
         )
         in_memory = posterior_in_memory or self.n_items == 0
         posterior = np.zeros(shape) if in_memory else _mapped_posterior(folder / _POSTERIOR, shape)
-        shard = Shard(votes, votes.known, posterior, self.index, self.folder)
+        shard = Shard(votes, votes.known_codes, posterior, self.index, self.folder)
         if not in_memory and (folder / MOVING).exists():
             shard.moving = load_array(folder / MOVING)
         return shard

@@ -78,9 +78,9 @@ class AlternatingHead(Head):
         prior = RowPrior(below_ceiling(log_prob().double().cpu().numpy(), self.ceiling))
         posterior = self.target.double().cpu().numpy().copy()
         # Beliefs under the network as it is now; those of the last epoch are under the network as it was.
-        self.annotators.infer(self.votes, prior.log_prob(), self.votes.known, posterior)
+        self.annotators.infer(self.votes, prior.log_prob(), self.votes.known_codes, posterior)
         fit = alternate(
-            self.votes, prior, self.annotators, start=posterior, known=self.votes.known, max_iter=self.rounds, tol=_TOL
+            self.votes, prior, self.annotators, start=posterior, known=self.votes.known_codes, max_iter=self.rounds, tol=_TOL
         )
         self.annotators = fit.annotators
         self.target.copy_(torch.from_numpy(fit.posterior))

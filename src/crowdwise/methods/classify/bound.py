@@ -47,7 +47,7 @@ def bound_terms(votes: Annotations, annotators: AnnotatorModel, expected: Floats
     found = settled(votes, annotators, expected)
     assert isinstance(found, DirichletConfusion)
     q = np.zeros_like(expected)
-    found.infer(votes, expected, votes.known, q)
+    found.infer(votes, expected, votes.known_codes, q)
     q[(votes.votes_per_item == 0) & ~votes.is_known] = 0
     values = (
         (q * expected).sum(),

@@ -129,7 +129,9 @@ class CrowdEM(CrowdClassifier):
 
         def step(fit: Fit) -> tuple[Fit, Round]:
             prior = fit.prior.of(left_out(estimator, some, fit.posterior, fold))
-            done = alternate(fewer, prior, fit.annotators, start=fit.posterior, known=fewer.known, max_iter=_ROUNDS, tol=_TOL)
+            done = alternate(
+                fewer, prior, fit.annotators, start=fit.posterior, known=fewer.known_codes, max_iter=_ROUNDS, tol=_TOL
+            )
             terms = {name: float(values[-1]) for name, values in done.trace.items()}
             return done, Round(moved(done.posterior, fit.posterior) / max(len(taught), 1), terms)
 

@@ -203,7 +203,7 @@ class DALC(NeuralClassifier):
 def _settled(head: ExpertiseHead, table: Any, votes: Annotations, log_prior: Floats) -> tuple[Factors, Expertise]:
     """Annotators and labels taken to their end under the finished network."""
     factors = head.factors
-    known = votes.known
+    known = votes.known_codes
     posterior = np.zeros_like(log_prior)
     infer_labels(votes, factors.traits(table), factors.embedding, log_prior, known, posterior)
     for _ in range(_LAST_ROUNDS):

@@ -223,7 +223,7 @@ class OpenedProcess(_GoingOn, TrainedClassifier):
         log_prob = model.log_prob(features)
         posterior = np.zeros_like(log_prob)
         who = positions(votes.annotators, before.votes.annotators)
-        before.annotators.aligned(who, np.full(votes.n_items, -1)).infer(votes, log_prob, votes.known, posterior)
+        before.annotators.aligned(who, np.full(votes.n_items, -1)).infer(votes, log_prob, votes.known_codes, posterior)
         return Earlier(model, posterior, int(self.history_.get("steps", 0)))
 
     def _task(self, *given: Any) -> Task:

@@ -147,7 +147,7 @@ class Raykar(CrowdClassifier):
             prior,
             annotators,
             start=start,
-            known=votes.known,
+            known=votes.known_codes,
             max_iter=self.max_iter if few is None else min(few, self.max_iter),
             tol=self.tol,
             progress=progress,

@@ -232,7 +232,7 @@ class AccuracyMoments(MomentAggregator):
 
 def _voted_items(problem: Problem) -> Integers:
     votes = problem.votes
-    voted = np.bincount(votes.item, votes.weight, votes.n_items) > 0
+    voted = votes.weight_per_item > 0
     return np.flatnonzero(voted | (problem.known >= 0) if len(problem.known) else voted)
 
 

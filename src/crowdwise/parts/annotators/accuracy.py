@@ -26,7 +26,6 @@ from crowdwise.parts.annotators.model import (
     WithoutPosterior,
     counts_of,
     infer_by_votes,
-    sum_by_annotator,
     taken,
     voted_log_lik,
     voted_mass,
@@ -59,7 +58,7 @@ class OneAccuracy(FittedToCounts, WithoutPosterior):
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected right answers, and answers, two of [A]."""
         right = voted_mass(votes, posterior, votes.annotator, votes.n_annotators)
-        return right, sum_by_annotator(votes, np.ones(votes.n_votes))
+        return right, votes.weight_per_annotator
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> OneAccuracy:
         """w_a = (expected right answers + pseudo-count) / (answers + pseudo-counts)."""

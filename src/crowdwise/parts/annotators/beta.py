@@ -26,7 +26,6 @@ from crowdwise.parts.annotators.model import (
     counts_of,
     infer_by_table,
     infer_by_votes,
-    sum_by_annotator,
     table_log_lik,
     taken,
     voted_log_lik,
@@ -58,7 +57,7 @@ class BetaAccuracy:
             return self
         if self.prior_acr.shape[1] == 1:
             right = voted_mass(votes, posterior, votes.annotator, votes.n_annotators)[:, None]
-            total = sum_by_annotator(votes, np.ones(votes.n_votes))[:, None]
+            total = votes.weight_per_annotator[:, None]
         else:
             counts = counts_of(votes, posterior)
             right, total = np.einsum("akk->ak", counts), counts.sum(axis=1)

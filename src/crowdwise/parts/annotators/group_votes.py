@@ -49,9 +49,7 @@ class GroupVotes(VoteShares):
 
     def voices(self, votes: Annotations) -> Floats:
         """Voices of the groups for every class, [N, K]."""
-        voice = self._voice_of_votes(votes, np.arange(votes.n_votes))
-        cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
-        return segment_sum(cell, voice, votes.n_items * votes.n_classes).reshape(votes.n_items, votes.n_classes)
+        return votes.by_class(self._voice_of_votes(votes, np.arange(votes.n_votes)))
 
     def shares(self, votes: Annotations, prior: Floats, voices: Floats | None = None) -> Floats:
         """Share of the groups' voices, [N, K]; items without any get the class prior."""

@@ -137,7 +137,7 @@ class GroupConfusion(WithoutPosterior):
         alone = self._log_mu(rows, group)
         key, pair = np.unique(item * len(self.xi_jkc) + group, return_inverse=True)
         n_classes = votes.n_classes
-        weight = np.ones(len(index)) if votes.weight is None else votes.weight[index]
+        weight = votes.weights[index]
         cell = (pair[:, None] * n_classes + np.arange(n_classes)).ravel()
         size = len(key) * n_classes
         joint = self._log_mu(segment_sum(cell, rows.ravel(), size).reshape(-1, n_classes), key % len(self.xi_jkc))

@@ -33,7 +33,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, segment_sum, softmax_into
+from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, softmax_into
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import WithoutMatrices, counts_of, taken, weight_of, weighted
 
@@ -82,7 +82,7 @@ class MaxEntConfusion(WithoutMatrices):
         for _ in range(self.steps):
             model = replace(model, sigma_alk=model._climb_annotators(votes, posterior), rounds=model.rounds + 1)
             model = replace(model, tau_nlk=model._climb_items(votes, posterior))
-        weight = segment_sum(votes.annotator, votes.weight, votes.n_annotators)
+        weight = votes.weight_per_annotator
         share = weight / max(weight.sum(), 1e-300)
         population = np.einsum("alk,a->lk", model.sigma_alk, share) if weight.any() else self.centre_lk
         return replace(model, population_lk=population)
@@ -164,9 +164,7 @@ class MaxEntConfusion(WithoutMatrices):
         expected = np.zeros(self.tau_nlk.shape)
         for at, chance in self._chances(votes, posterior):
             expected += _add_up(votes.item[at], chance, votes.n_items)
-        cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
-        votes_nl = segment_sum(cell, votes.weight, votes.n_items * votes.n_classes).reshape(votes.n_items, votes.n_classes)
-        voted = votes_nl[:, :, None] * posterior[:, None, :]
+        voted = votes.by_class(votes.weight)[:, :, None] * posterior[:, None, :]
         return _climbed(self.tau_nlk, self.tau_nlk, voted, expected, self.item_penalty, self._gentle)
 
     def _chances(self, votes: Annotations, posterior: Floats) -> Iterator[tuple[Integers, Floats]]:

@@ -58,8 +58,7 @@ class SignedVotes(SetByMethod):
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """Softmax of the scaled scores; a score has no evidence."""
         against, gain = self._evidence(votes, np.arange(votes.n_votes))
-        cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
-        scores = segment_sum(cell, gain, posterior.size).reshape(posterior.shape)
+        scores = votes.by_class(gain)
         scores += segment_sum(votes.item, against, votes.n_items)[:, None]
         _, change = softmax_into(scores + log_prior, known, posterior)
         return 0.0, change

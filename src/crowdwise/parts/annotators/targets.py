@@ -20,7 +20,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import clamp, log_floored, moved
+from crowdwise.kernels.numerics import log_floored, overwrite
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, infer_by_table, normalised, table_log_lik, taken
 from crowdwise.parts.annotators.states import shared_log_lik
@@ -90,10 +90,7 @@ class BinaryTargets(WithoutPosterior):
             evidence += infer_by_table(asked, self.pi_ajot[:, j], log_share, none, answer)[0]
             above[:, j] = answer[:, 1]
         q_nk = of_classes(above)
-        clamp(q_nk, known)
-        change = moved(q_nk, posterior)
-        posterior[:] = q_nk
-        return evidence, change
+        return evidence, overwrite(posterior, q_nk, known)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """Evidence of each vote for every class, [len(index), K].

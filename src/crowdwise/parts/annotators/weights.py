@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import clamp, moved, segment_sum, vote_shares
+from crowdwise.kernels.numerics import overwrite, segment_sum, vote_shares
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import SetByMethod, taken
 
@@ -35,11 +35,7 @@ class VoteShares(SetByMethod):
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """Overwrite `posterior` with the shares; a share has no evidence."""
-        shares = self.shares(votes, np.exp(log_prior[0]))
-        clamp(shares, known)
-        change = moved(shares, posterior)
-        posterior[:] = shares
-        return 0.0, change
+        return 0.0, overwrite(posterior, self.shares(votes, np.exp(log_prior[0])), known)
 
     def counts(self, votes: Annotations, posterior: Floats, class_shares: Floats) -> Floats:
         """Expected confusion counts, [A, L, K], in which no vote counts as evidence for itself.
@@ -48,7 +44,7 @@ class VoteShares(SetByMethod):
         there are none: compared with their own, annotators who always vote alone would never be wrong. Known labels stay known.
         """
         rows = np.arange(votes.n_votes)
-        _, by = np.unique(votes.item.astype(np.int64) * votes.n_annotators + votes.annotator, return_inverse=True)
+        _, by = np.unique(votes.pair, return_inverse=True)
         said = self.log_lik(votes, rows)
         own = np.stack([segment_sum(by, said[:, k], votes.n_votes)[by] for k in range(votes.n_classes)], axis=1)
         others = np.maximum(posterior[votes.item], 0.0)

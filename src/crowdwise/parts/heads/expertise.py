@@ -111,7 +111,7 @@ class ExpertiseHead(Head):
         share = min(1.0, _FIRST + (1 - _FIRST) * done / _GROWS_FOR)
         factors = self.factors.refined(table, self.votes, self.target.double().cpu().numpy(), self.alternations, share)
         traits, posterior = factors.traits(table), np.zeros_like(log_prior)
-        infer_labels(self.votes, traits, factors.embedding, log_prior, self.votes.known, posterior)
+        infer_labels(self.votes, traits, factors.embedding, log_prior, self.votes.known_codes, posterior)
         self.target.copy_(torch.from_numpy(posterior))
         self.traits.copy_(torch.from_numpy(traits))
         for name in ("embedding", "projection", "population"):

@@ -78,5 +78,5 @@ class EffectiveVotes:
             return result
         votes = self.discounted(result.votes)
         posterior = result.model_posterior.copy()
-        result.annotators.infer(votes, result.prior.log_prob(), votes.known, posterior)
+        result.annotators.infer(votes, result.prior.log_prob(), votes.known_codes, posterior)
         return with_posterior(replace(result, posterior=result.model_posterior, inferred=None), posterior, "model")
