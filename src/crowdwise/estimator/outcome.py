@@ -419,7 +419,7 @@ class Result(LabelOutcome):
         informed = getattr(self.prior, "informed", None)
         if informed is not None:
             without = without & ~informed
-        return np.asarray(without if votes.gold is None else without & (votes.gold < 0))
+        return np.asarray(without & ~votes.is_known)
 
     @cached_property
     def untold(self) -> Flags:
@@ -436,10 +436,9 @@ class Result(LabelOutcome):
         `fill_unvoted` asks for the most frequent class; its probabilities are the class shares.
         """
         votes = self.votes
-        gold = votes.gold if votes.gold is not None else np.full(votes.n_items, -1)
         alone = np.full(votes.n_items, votes.n_classes == 1)
         note = np.select(
-            [gold >= 0, votes.votes_per_item == 0, alone, self.untold],
+            [votes.is_known, votes.votes_per_item == 0, alone, self.untold],
             ["known", "no votes", "one class only", "nobody could tell"],
             default="",
         )
@@ -451,7 +450,7 @@ class Result(LabelOutcome):
             "item": series_of(votes.items),
             "label": labels,
             "confidence": confidence,
-            "confidence_source": np.select([gold >= 0, self.unasked], ["gold", ""], default=self.confidence_source),
+            "confidence_source": np.select([votes.is_known, self.unasked], ["gold", ""], default=self.confidence_source),
             "n_votes": votes.answers_per_item,
             "note": note,
         }
