@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdwise.campaign.right_labels import assured, chance_of
-from crowdwise.errors import SettingError
+from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import expected_log, tempered
@@ -96,6 +96,10 @@ def plans(
         if not 0 < value < 1:
             raise SettingError(f"{name} must be between 0 and 1; got {value!r}")
     votes = result.votes
+    if votes.n_classes < 2:
+        raise InputError(
+            "one class only occurs in the votes, so nothing says how many more are needed; name all, such as --classes yes,no"
+        )
     now = float(result.confidence.mean()) if votes.n_items else float("nan")
     ahead = sorted({target for target in targets if votes.n_items and chance_of(result, target) < probability})
     if ahead and votes.n_annotators == 0:

@@ -31,9 +31,9 @@ from .demo import write_demo as write_demo
 from .dependence_text import dependence_lines as dependence_lines
 from .dependence_text import trusted_lines as trusted_lines
 from .explanation_text import explanation_document as explanation_document
-from .explanation_text import explanation_heading as explanation_heading
 from .explanation_text import explanation_notes as explanation_notes
 from .explanation_text import explanation_rows as explanation_rows
+from .explanation_text import explanation_summary as explanation_summary
 from .full import fingerprint as fingerprint
 from .full import write_report as write_report
 from .heeding import Grouped as Grouped
