@@ -450,11 +450,12 @@ class Result(LabelOutcome):
             labels, confidence = (pl.select(pl.when(asked).then(of)).to_series() for of in (labels, confidence))
         if alone.any():
             confidence = pl.select(pl.when(pl.Series(~alone)).then(confidence)).to_series()
+        source = np.select([votes.is_known, self.unasked | alone], ["gold", ""], default=self.confidence_source)
         columns: dict[str, Any] = {
             "item": series_of(votes.items),
             "label": labels,
             "confidence": confidence,
-            "confidence_source": np.select([votes.is_known, self.unasked | alone], ["gold", ""], default=self.confidence_source),
+            "confidence_source": source,
             "n_votes": votes.answers_per_item,
             "note": note,
         }
