@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdwise.campaign.right_labels import assured, chance_of
-from crowdwise.errors import SettingError
+from crowdwise.errors import SettingError, check_share
 from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import expected_log, tempered
@@ -93,8 +93,7 @@ def plans(
 ) -> list[Plan]:
     """A plan for every target, from the same simulated campaigns; `progress` is called with what runs, how many of how many."""
     for name, value in [*(("target", target) for target in targets), ("probability", probability)]:
-        if not 0 < value < 1:
-            raise SettingError(f"{name} must be between 0 and 1; got {value!r}")
+        check_share(name, value)
     votes = result.votes
     now = float(result.confidence.mean()) if votes.n_items else float("nan")
     ahead = sorted({target for target in targets if votes.n_items and chance_of(result, target) < probability})

@@ -29,6 +29,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
+from crowdwise.estimator.carry import named_annotators
 from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
@@ -121,15 +122,9 @@ class Yan(CrowdClassifier):
             Ids of the annotators, in the order of the columns; by default all of the fit.
             One never seen is like the crowd.
         """
-        from crowdwise.data.encode import series_of, tidy, vocabulary_array
-        from crowdwise.estimator.carry import positions
-
         result = self._fitted()
         rows = self._projected(checked_features(self, X, fitting=False, images=False))
-        model: ItemReliability = result.annotators
-        if annotators is not None:
-            ids = vocabulary_array(tidy(series_of(np.asarray(annotators))))
-            model = model.aligned(positions(ids, result.votes.annotators), np.empty(0, np.int64))
+        model: ItemReliability = named_annotators(result, annotators)
         return model.reliability(rows)
 
     #: The name by which policies ask, as of `dalc`.
