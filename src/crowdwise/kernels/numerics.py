@@ -35,8 +35,8 @@ from crowdwise.kernels.types import Array, Floats, Integers
 __all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "beta_interval", "clamp", "class_mass", "combined", "confusion_counts"]
 __all__ += ["dirichlet_kl", "expected_log", "of_type", "overwrite"]
 __all__ += ["expected_rank", "generator", "harden", "highest", "in_ranges", "infer_table", "infer_voted", "item_of_votes"]
-__all__ += ["log_floored", "log_sigmoid", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
-__all__ += ["segment_sum", "softmax_into", "tempered", "vote_shares", "voted_sums"]
+__all__ += ["log_floored", "log_sigmoid", "log_softmax", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
+__all__ += ["segment_sum", "softmax", "softmax_into", "tempered", "vote_shares", "voted_sums"]
 
 
 # The one floor of the library: log(0) becomes about -690, small enough never to win against a
@@ -59,6 +59,18 @@ def highest(rows: Floats, initial: float = -np.inf) -> Floats:
     for column in rows.T[1:]:
         np.maximum(top, column, out=top)
     return top
+
+
+def softmax(scores: Floats) -> Floats:
+    """Softmax of every row, [N, K]."""
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def log_softmax(scores: Floats) -> Floats:
+    """Its logarithm: every row of log scores normalised."""
+    below = scores - scores.max(axis=1, keepdims=True, initial=-np.inf)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
 
 
 def softmax_into(scores: Floats, known: Array, posterior: Floats, times: Floats | None = None) -> tuple[float, float]:

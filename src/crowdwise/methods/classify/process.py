@@ -15,7 +15,7 @@ from crowdwise.engines.gradient.stopping import warm_epochs
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
-from crowdwise.kernels.clustering import log_softmax_rows
+from crowdwise.kernels.numerics import log_softmax
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.chosen_settings import SCALINGS, chosen_settings
@@ -98,7 +98,7 @@ class ProcessClassifier(OpenedProcess):
             self.kernel = network
 
     def _before_votes(self, log_prob: Floats) -> Floats:
-        return log_softmax_rows(log_prob + self.log_shares_)
+        return log_softmax(log_prob + self.log_shares_)
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         before = self._previous(features, votes)
