@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "ArgumentError",
     "ConvergenceWarning",
     "CostWarning",
     "CrowdwiseError",
@@ -45,6 +46,10 @@ class InputError(CrowdwiseError, ValueError):
 
 class SettingError(CrowdwiseError, ValueError):
     """A setting of a method or command is outside its range."""
+
+
+class ArgumentError(CrowdwiseError, TypeError):
+    """An argument that there is not; the message names the nearest that there is, or the way without it."""
 
 
 class NotFittedError(CrowdwiseError, ValueError, AttributeError):

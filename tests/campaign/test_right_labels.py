@@ -118,7 +118,7 @@ def test_classifiers_are_no_surer_than_experience_allows() -> None:
     drawn = simulate(60, 8, 2, 4, random_state=0)
     result = Raykar().fit(np.random.default_rng(0).normal(size=(60, 2)), drawn.votes).result_
     assert result.confidence.mean() < result.model_posterior.max(axis=1).mean()
-    assert ", in nine of ten crowds 0." in accuracy_words(result)
+    assert ", in nine of ten crowds between " in accuracy_words(result)
     # Who asks for the model's own confidence gets it.
     asked = DawidSkene(confidence="model").fit(drawn.votes).result_
     assert "if the model is right" in accuracy_words(asked)

@@ -133,7 +133,31 @@ def test_one_class_is_warned_of_in_one_line(run: Run, folder: Path) -> None:
     lines = done.stderr.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("warning: only one class occurs (cat)")
-    assert table(done.stdout)["note"].to_list() == ["one class only"] * 2
+    labels = table(done.stdout)
+    assert labels["note"].to_list() == ["one class only"] * 2
+    assert labels["label"].to_list() == ["cat", "cat"]
+    # One is all that it can be, and would pass any threshold.
+    assert labels["confidence"].to_list() == [None, None]
+    assert labels["confidence_source"].to_list() == ["", ""]
+
+
+def test_nothing_is_claimed_of_votes_for_one_class(run: Run, folder: Path) -> None:
+    (folder / "one.csv").write_text("item,annotator,label\n1,1,cat\n1,2,cat\n2,1,cat\n3,1,\n")
+    document = json.loads(run("aggregate", "one.csv", "--json", "--annotators", "people.csv").stdout)
+    assert document["confidence_source"] is None
+    assert [row["confidence"] for row in document["labels"]] == [None, None, None]
+    assert [row["accuracy"] for row in document["annotators"]] == [None, None]
+    assert pl.read_csv("people.csv")["accuracy_high"].to_list() == [None, None]
+    told = table(run("annotators", "one.csv").stdout)
+    assert told.select("accuracy", "accuracy_low", "accuracy_high").rows() == [(None, None, None)] * 2
+    run("report", "one.csv", "-o", "one.html", "-q")
+    assert "unknown</strong>: one class only" in (folder / "one.html").read_text()
+    for command in ("plan", "review"):
+        assert "one class only occurs" in run(command, "one.csv", code=1).stderr
+    # What somebody knows stays known.
+    (folder / "gold.csv").write_text("item,label\n1,cat\n")
+    known = table(run("aggregate", "one.csv", "--gold", "gold.csv").stdout)
+    assert known.select("confidence", "note").rows() == [(1.0, "known"), (None, "one class only"), (None, "no votes")]
 
 
 def test_columns_by_name_weights_and_repeats(run: Run, folder: Path) -> None:

@@ -42,7 +42,16 @@ def test_questions_go_to_stdout_and_the_account_to_stderr(run: Run, campaign: Pa
     assert frame.columns == ["item", "annotator", "score", "cost"]
     assert frame.height == 4
     assert "4 questions about 4 items of 10 to " in result.stderr
-    assert "dawid-skene: expected accuracy 0.96, in nine of ten crowds 0." in result.stderr
+    assert "dawid-skene: expected accuracy 96%, in nine of ten crowds between " in result.stderr
+    assert result.stderr.rstrip().endswith("(aggregate and plan say it of consensus; -m consensus here too)")
+    chosen = [run("suggest", "votes.csv", "--budget", "4", "-m", name).stderr for name in ("consensus", "dawid-skene")]
+    assert [f"{name}: expected accuracy" in said for name, said in zip(("consensus", "dawid-skene"), chosen, strict=True)] == [
+        True
+    ] * 2
+    assert not [said for said in chosen if "here too" in said]
+    # What is said of one method is said alike by every command.
+    same = run("plan", "votes.csv", "--target", "0.6", "--campaigns", "1").stdout.splitlines()[0]
+    assert same.removeprefix("now, by ") in chosen[0]
     told = set(pl.read_csv("votes.csv").select("item", "annotator").rows())
     assert not told & set(frame.select("item", "annotator").rows())
 
@@ -181,7 +190,7 @@ def test_features_train_a_classifier(run: Run, campaign: Path) -> None:
     options = ["--features", "X.npz", "--policy", "predictive-entropy+accuracy", "--pool", "pool.csv"]
     result = run("suggest", "votes.csv", *options, "--budget", "2")
     assert set(table(result.stdout)["item"].to_list()) <= {8, 9, 100}
-    assert "raykar: expected accuracy 0." in result.stderr
+    assert "raykar: expected accuracy " in result.stderr
     np.savez(campaign / "X.npz", X=rng.normal(size=(10, 2)), items=np.arange(10))
     assert "no row for 1 items of the pool, such as 100" in run("suggest", "votes.csv", *options, code=1).stderr
 
@@ -193,7 +202,7 @@ def test_features_train_a_classifier(run: Run, campaign: Path) -> None:
 def test_a_plan_for_people_and_for_machines(run: Run, campaign: Path) -> None:
     run("simulate", "-o", "noisy.csv", "--items", "40", "--annotators", "6", "--votes-per-item", "1", "--classes", "2")
     text = run("plan", "noisy.csv", "--target", "0.97", "--campaigns", "3", "--method", "bayes-gc").stdout
-    assert "now: expected accuracy unknown: most items have at most one vote" in text
+    assert "now, by bayes-gc: expected accuracy unknown: most items have at most one vote" in text
     assert "target 0.97 with probability 0.95: " in text
     document = json.loads(
         run("plan", "noisy.csv", "--target", "0.97", "--campaigns", "3", "--method", "bayes-gc", "--json").stdout
@@ -206,7 +215,7 @@ def test_a_target_that_is_reached_needs_nothing_more(run: Run, campaign: Path) -
     run("aggregate", "votes.csv", "--save", "model", "-q")
     text = run("plan", "model", "--target", "0.1").stdout
     assert "target 0.1 with probability 0.95: reached" in text
-    assert re.search(r"now: expected accuracy 0\.\d\d, in nine of ten crowds 0\.\d\d to \d\.\d\d", text)
+    assert re.search(r"now, by consensus: expected accuracy \d\d%, in nine of ten crowds between \d\d% and \d+%", text)
 
 
 def test_a_plan_may_rest_on_features_too(run: Run, campaign: Path) -> None:

@@ -15,12 +15,12 @@ from sklearn.base import clone
 from tests.contract.crowds import answers_of, every_method, quick
 
 import crowdwise
-from crowdwise.errors import NotFittedError, SettingError
+from crowdwise.errors import ArgumentError, NotFittedError, SettingError
 from crowdwise.estimator.registry import METHODS, make
 
 # Gold may stand where scikit-learn's tools put `y`.
-WITHOUT_FEATURES = ["self", "data", "gold", "history", "progress", "engine"]
-WITH_FEATURES = ["self", "X", "y", "items", "gold", "progress", "engine"]
+WITHOUT_FEATURES = ["self", "data", "gold", "history", "progress", "engine", "other"]
+WITH_FEATURES = ["self", "X", "y", "items", "gold", "progress", "engine", "other"]
 
 
 @every_method
@@ -51,9 +51,21 @@ def test_fit_has_one_of_two_signatures(name: str) -> None:
     parameters = inspect.signature(METHODS[name].cls.fit).parameters
     assert list(parameters) == (WITH_FEATURES if METHODS[name].features else WITHOUT_FEATURES)
     for position, parameter in enumerate(parameters.values()):
-        assert parameter.kind is (parameter.POSITIONAL_OR_KEYWORD if position < 3 else parameter.KEYWORD_ONLY)
-        needed = position == 0 or parameter.name in ("data", "X", "y")
+        keyword = parameter.VAR_KEYWORD if parameter.name == "other" else parameter.KEYWORD_ONLY
+        assert parameter.kind is (parameter.POSITIONAL_OR_KEYWORD if position < 3 else keyword)
+        needed = position == 0 or parameter.name in ("data", "X", "y", "other")
         assert parameter.default is (parameter.empty if needed else None)
+
+
+@every_method
+def test_an_argument_that_there_is_not_is_refused_in_words(name: str) -> None:
+    """Otherwise a typo, or what another library's `fit` takes, ends in Python's own message, which names no way on."""
+    crowd = answers_of(name)
+    with pytest.raises(ArgumentError, match="takes no progres; did you mean 'progress'"):
+        crowd.fit(progres=print)
+    way = r"fit\(X\[rows\], votes\[rows\]\)" if METHODS[name].features and METHODS[name].answers == "labels" else "weight=..."
+    with pytest.raises(TypeError, match=f"takes no sample_weight.*{way}"):
+        crowd.fit(sample_weight=np.ones(3))
 
 
 @every_method

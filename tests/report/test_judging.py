@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import SettingError
+from crowdwise.errors import InputError, SettingError
 from crowdwise.report.judging import families_by_name, families_by_table, prices_of, with_people
 
 VOTES = Annotations.from_arrays(["i"] * 4, ["ann", "bob", "m/0", "m/1"], ["x", "y", "x", "x"])
@@ -19,7 +19,7 @@ def test_a_table_of_families_names_somebody_and_absent_names_are_noted() -> None
     notes: list[str] = []
     assert families_by_table(VOTES, {"ann": ("f",), "eve": ("f",)}, TABLE, notes) == {"ann": ("f",), "eve": ("f",)}
     assert notes == ["1 name of table.csv gave no votes: eve"]
-    with pytest.raises(SettingError, match=r"--families: table\.csv names no annotator of these votes, such as ann, bob, m/0"):
+    with pytest.raises(InputError, match=r"--families: table\.csv names no annotator of these votes, such as ann, bob, m/0"):
         families_by_table(VOTES, {"eve": ("f",)}, TABLE, notes)
 
 
@@ -52,5 +52,5 @@ def test_prices_are_by_name_or_by_family() -> None:
     np.testing.assert_array_equal(prices_of(VOTES, who, {"m": 2.0, "m/1": 3.0}, TABLE, notes), [np.nan, np.nan, 2, 3])
     assert notes == ["no price is known of bob: panels are compared without prices"]
     assert prices_of(VOTES, who, {}, None, []) is None
-    with pytest.raises(SettingError, match=r"--prices: table\.csv names no annotator of these votes"):
+    with pytest.raises(InputError, match=r"--prices: table\.csv names no annotator of these votes"):
         prices_of(VOTES, with_people(VOTES, {}, None), {"eve": 1.0}, TABLE, [])

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdwise.campaign.right_labels import assured, chance_of
-from crowdwise.errors import SettingError, check_share
+from crowdwise.errors import InputError, SettingError, check_share
 from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import expected_log, softmax, tempered
@@ -95,6 +95,10 @@ def plans(
     for name, value in [*(("target", target) for target in targets), ("probability", probability)]:
         check_share(name, value)
     votes = result.votes
+    if votes.n_classes < 2:
+        raise InputError(
+            "one class only occurs in the votes, so nothing says how many more are needed; name all, such as --classes yes,no"
+        )
     now = float(result.confidence.mean()) if votes.n_items else float("nan")
     ahead = sorted({target for target in targets if votes.n_items and chance_of(result, target) < probability})
     if ahead and votes.n_annotators == 0:

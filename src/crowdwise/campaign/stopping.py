@@ -57,6 +57,6 @@ def accuracy_words(result: Result, items: Integers | None = None) -> str:
         return f"expected accuracy unknown: {unknown}"
     mean, low, high = expected_accuracy(result, items=items)
     if result.confidence_source == "experience":
-        return f"expected accuracy {mean:.2f}, in nine of ten crowds {low:.2f} to {high:.2f}"
+        return f"expected accuracy {mean:.0%}, in nine of ten crowds between {low:.0%} and {high:.0%}"
     basis = "if the model is right" if result.confidence_source == "model" else f"by {result.confidence_source}"
-    return f"expected accuracy {mean:.2f} (90% interval {low:.2f} to {high:.2f}, {basis})"
+    return f"expected accuracy {mean:.0%} (90% interval {low:.0%} to {high:.0%}, {basis})"

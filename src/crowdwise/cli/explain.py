@@ -30,7 +30,8 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     if options.as_json:
         print_json(report.explanation_document(why))
         return
-    print(report.explanation_heading(why))
+    for line in report.explanation_summary(why):
+        print(line)
     names, rows = report.explanation_rows(why)
     print_rows(names, rows, right=[why.unit])
     for line in report.explanation_notes(why, sharing(options.votes, result)):

@@ -8,7 +8,7 @@ import crowdwise
 from crowdwise import campaign, io, report
 from crowdwise.cli.answers import build_campaign, check_policy, check_rows, fit_rows, learns, read_features
 from crowdwise.cli.declare import INPUT, argument, file, flag, group, option, panel
-from crowdwise.cli.fitting import careful, parse_list, read_votes
+from crowdwise.cli.fitting import DEFAULT_METHOD, careful, parse_list, read_votes
 from crowdwise.cli.job import Job
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
@@ -57,13 +57,14 @@ def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, feat
     With --features a classifier is trained (see crowdwise train), and questions are distributed over the features.
     """
     job = Job(options, features, method)
-    check_policy("--policy", options.policy, learns(method, features.features))
+    trains = learns(method, features.features)
+    check_policy("--policy", options.policy, trains)
     state, informed = _state(options, read, method, features)
     # A classifier that has seen no vote cannot say what is worth asking.
     found = campaign.suggest(state, options.policy if informed else "random+random", options.budget, explore=options.explore)
     facts = report.question_facts(found, options.policy, options.budget)
     job.main(found.frame(), "question", document=lambda: facts, key="questions")
-    job.say(report.question_lines(found, facts))
+    job.say(report.question_lines(found, facts, "" if method.method or trains else DEFAULT_METHOD))
 
 
 def _state(options: Options, read: ReadOptions, method: MethodOptions, features: MaybeFeatures) -> tuple[campaign.State, bool]:

@@ -28,7 +28,7 @@ from crowdwise.parts.priors.anchored import Anchored
 from crowdwise.parts.priors.marginals import Marginals, given_class_prior
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.estimator.explain import Explanation
 
@@ -191,7 +191,14 @@ class Aggregator(ResultViews):
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
-        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        data: Any,
+        gold: Any = None,
+        *,
+        history: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to votes.
 
@@ -210,7 +217,7 @@ class Aggregator(ResultViews):
             Where the fit runs: `crowdwise.scale.Local` (threads, out of core) or `crowdwise.scale.Ray`, for methods that
             can run over shards. Default: here, in memory.
         """
-        self._check_fit(gold=gold, history=history, engine=engine)
+        self._check_fit(other, gold=gold, history=history, engine=engine)
         if engine is not None:
             engine.fit(self, data, gold=gold, history=history, progress=progress)
             return self

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from crowdwise.errors import CostWarning, InputError, NotFittedError, SettingError, did_you_mean
+from crowdwise.errors import ArgumentError, CostWarning, InputError, NotFittedError, SettingError, did_you_mean
 from crowdwise.estimator.registry import METHODS, Method
 from crowdwise.estimator.storage import save
 from crowdwise.kernels.types import Array, Floats
@@ -201,7 +201,7 @@ class Estimator:
             known = [f.name for f in fields(cls)] if is_dataclass(cls) else list(settings)
             for name in settings:
                 if name not in known:
-                    raise TypeError(no_setting(cls.__name__, name, known))
+                    raise ArgumentError(no_setting(cls.__name__, name, known))
             return super().__new__(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -228,12 +228,16 @@ class Estimator:
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
-    def _check_fit(self, **given: Any) -> None:
-        """Refuse wrong settings, and gold, history or an engine where the registry says that the method takes none.
+    def _check_fit(self, other: Mapping[str, Any] | None = None, /, **given: Any) -> None:
+        """Refuse wrong settings, arguments that `fit` has not, and gold, history or an engine where the registry says so.
 
         A method that is not registered is not restricted.
         """
         check_settings(self)
+        if other:
+            from crowdwise.estimator.arguments import refusal
+
+            raise ArgumentError(refusal(self, next(iter(other))))
         method = METHODS.get(self.name)
         for what, value in given.items():
             if method is not None and value is not None and not _takes(method, what):

@@ -46,6 +46,14 @@ class Explanation:
         `total`: the log-odds, or the difference of shares.
     known : bool
         The label was given as gold; the contributions show what the votes alone would say.
+    said : mapping
+        How many votes name each class, the most first; weights count.
+    n_voters : int
+        Annotators who voted on the item.
+    by_model : float
+        Probability of the label as the model inferred it, before calibration.
+    confidence_source : str
+        What the confidence rests on: experience, gold, audit or model.
     """
 
     item: Any
@@ -56,6 +64,10 @@ class Explanation:
     rows: pl.DataFrame
     total: float
     known: bool
+    said: dict[Any, float]
+    n_voters: int
+    by_model: float
+    confidence_source: str
 
 
 def explain(result: Result, item: Any) -> Explanation:
@@ -102,7 +114,18 @@ def explain(result: Result, item: Any) -> Explanation:
         rows=rows,
         total=float(contribution.sum()) + sum(further.values()),
         known=known,
+        said=_counted(votes, index),
+        n_voters=len(np.unique(votes.annotator[index][votes.weights[index] > 0])),
+        by_model=float(result.model_posterior[n, label]),
+        confidence_source=result.confidence_source,
     )
+
+
+def _counted(votes: Annotations, index: Integers) -> dict[Any, float]:
+    """Weights of these votes by the class that they name, the most first."""
+    mass = np.bincount(votes.label[index], votes.weights[index], minlength=votes.n_classes)
+    order = np.argsort(-mass, kind="stable")[: np.count_nonzero(mass)]
+    return dict(zip(votes.classes[order].tolist(), mass[order].tolist(), strict=True))
 
 
 def voters_of(votes: Annotations, index: Integers, contribution: Floats) -> tuple[list[str], Integers, Floats]:

@@ -217,19 +217,21 @@ class LabelOutcome(Outcome, ABC):
         """One row per annotator: votes, accuracy with its 95 % interval and standard deviation, agreement, most common error.
 
         `agreement` is the share of an annotator's votes that equal the consensus label. Models that know of it (`consensus`)
-        add `attention`, the share of votes that were no guesses.
+        add `attention`, the share of votes that were no guesses. Of votes for one class only, no accuracy is known.
         """
         votes, agree = self.votes, self.agreements()
         n_votes = votes.answers_per_annotator
-        low, high = self.accuracy_interval()
+        measured = np.stack([self.accuracy, *self.accuracy_interval(), self.accuracy_sd])
+        known = measured if votes.n_classes > 1 else np.full_like(measured, np.nan)
+        accuracy, low, high, sd = (pl.Series(of).fill_nan(None) for of in known)
         return pl.DataFrame(
             {
                 "annotator": series_of(votes.annotators),
                 "n_votes": n_votes,
-                "accuracy": self.accuracy,
+                "accuracy": accuracy,
                 "accuracy_low": low,
                 "accuracy_high": high,
-                "accuracy_sd": self.accuracy_sd,
+                "accuracy_sd": sd,
                 "agreement": pl.Series(np.where(n_votes > 0, agree / np.maximum(n_votes, 1), np.nan)).fill_nan(None),
                 "common_error": self._common_errors(),
             }
@@ -429,12 +431,12 @@ class Result(LabelOutcome):
     def items_frame(self, probabilities: bool = True, fill_unvoted: bool = False) -> pl.DataFrame:
         """One row per item: label, confidence and what it rests on, votes, a note, and (optionally) p(class) columns.
 
-        The note is "no votes", "known" (gold), "one class only" where votes name no other, which makes every confidence 1
-        and says nothing, "nobody could tell" (by the model) or empty. An item without votes has no label, unless
+        The note is "no votes", "known" (gold), "one class only" where votes name no other, so that nothing is known of the
+        confidence, "nobody could tell" (by the model) or empty. An item without votes has no label, unless
         `fill_unvoted` asks for the most frequent class; its probabilities are the class shares.
         """
         votes = self.votes
-        alone = np.full(votes.n_items, votes.n_classes == 1)
+        alone = ~votes.is_known & (votes.n_classes == 1)
         note = np.select(
             [votes.is_known, votes.votes_per_item == 0, alone, self.untold],
             ["known", "no votes", "one class only", "nobody could tell"],
@@ -444,11 +446,14 @@ class Result(LabelOutcome):
         if not fill_unvoted and self.unasked.any():
             asked = pl.Series(~self.unasked)
             labels, confidence = (pl.select(pl.when(asked).then(of)).to_series() for of in (labels, confidence))
+        if alone.any():
+            confidence = pl.select(pl.when(pl.Series(~alone)).then(confidence)).to_series()
+        source = np.select([votes.is_known, self.unasked | alone], ["gold", ""], default=self.confidence_source)
         columns: dict[str, Any] = {
             "item": series_of(votes.items),
             "label": labels,
             "confidence": confidence,
-            "confidence_source": np.select([votes.is_known, self.unasked], ["gold", ""], default=self.confidence_source),
+            "confidence_source": source,
             "n_votes": votes.answers_per_item,
             "note": note,
         }

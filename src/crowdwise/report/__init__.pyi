@@ -31,9 +31,9 @@ from .demo import write_demo as write_demo
 from .dependence_text import dependence_lines as dependence_lines
 from .dependence_text import trusted_lines as trusted_lines
 from .explanation_text import explanation_document as explanation_document
-from .explanation_text import explanation_heading as explanation_heading
 from .explanation_text import explanation_notes as explanation_notes
 from .explanation_text import explanation_rows as explanation_rows
+from .explanation_text import explanation_summary as explanation_summary
 from .full import fingerprint as fingerprint
 from .full import write_report as write_report
 from .heeding import Grouped as Grouped
@@ -43,6 +43,7 @@ from .heeding import heed as heed
 from .heeding import without_spammers as without_spammers
 from .judging import families_by_name as families_by_name
 from .judging import families_by_table as families_by_table
+from .judging import place_lines as place_lines
 from .judging import prices_of as prices_of
 from .judging import verdict_lines as verdict_lines
 from .judging import with_people as with_people

@@ -40,6 +40,9 @@ def headline(result: Result, uncertainty: Uncertainty) -> str:
     per_item = votes.votes_per_item[labelled]
     single = bool((per_item <= 1).mean() > 0.5)
     said = f"<p>About <strong>{expected:.0%}</strong> of {counted(n_open, 'label')} should be right"
+    if votes.n_classes < 2:
+        said = f"<p>How many of {counted(n_open, 'label')} are right is <strong>unknown</strong>: one class only occurs in the "
+        return said + "votes. <code>--classes</code> names the others.</p>"
     if result.untested:
         said = f"<p>How many of {counted(n_open, 'label')} are right is <strong>unknown</strong>: no item has two annotators. "
         said += "Checked labels tell: <code>crowdwise audit</code>.</p>"

@@ -112,7 +112,7 @@ def facts(result: Result | ShardedResult) -> dict[str, Any]:
         "class_prior": result.class_prior,
         "n_iter": result.n_iter,
         "converged": result.converged,
-        "confidence_source": getattr(result, "confidence_source", None),
+        "confidence_source": getattr(result, "confidence_source", None) if votes.n_classes > 1 else None,
         "bound": sum(result.bound.values()) if result.bound else None,
         **edges,
     }

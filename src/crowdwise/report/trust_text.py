@@ -157,8 +157,11 @@ def question_facts(found: Assignments, policy: str, budget: float) -> dict[str, 
     }
 
 
-def question_lines(found: Assignments, facts: dict[str, Any]) -> Iterator[str]:
-    """How many questions to how many annotators, and what is expected of the labels now."""
+def question_lines(found: Assignments, facts: dict[str, Any], other: str = "") -> Iterator[str]:
+    """How many questions to how many annotators, and what is expected of the labels now.
+
+    `other` is the method by which other commands, asked for none, would say it.
+    """
     yield (
         f"{count(len(found), 'question')} about {count(len(set(found.item.tolist())), 'item')} of {facts['n_pool']:,} to "
         f"{count(len(set(found.annotator.tolist())), 'annotator')}, at a cost of {number(facts['cost'])}"
@@ -171,7 +174,8 @@ def question_lines(found: Assignments, facts: dict[str, Any]) -> Iterator[str]:
         yield f"{times} of them to {name}, for nobody's answers are limited (--capacity FILE)"
     from crowdwise.campaign.stopping import accuracy_words
 
-    yield f"{facts['method']}: {accuracy_words(found.state.result, found.state.pool.items)}"
+    differs = f" (aggregate and plan say it of {other}; -m {other} here too)" if other not in ("", facts["method"]) else ""
+    yield f"{facts['method']}: {accuracy_words(found.state.result, found.state.pool.items)}{differs}"
 
 
 def plan_facts(found: Any, now: tuple[float, float, float]) -> dict[str, Any]:
@@ -183,10 +187,11 @@ def plan_facts(found: Any, now: tuple[float, float, float]) -> dict[str, Any]:
 
 def plan_lines(found: Plan, result: Result) -> Iterator[str]:
     """How right the labels are expected to be now, and how many more votes the target takes."""
-    from crowdwise.campaign.stopping import accuracy_words
+    from crowdwise.campaign.stopping import accuracy_words, unknown_for
 
-    yield f"now: {accuracy_words(result)}"
-    yield "as far as experience with other crowds goes; to measure it on these labels: crowdwise audit"
+    yield f"now, by {result.method}: {accuracy_words(result)}"
+    if not unknown_for(result):
+        yield "as far as experience with other crowds goes; to measure it on these labels: crowdwise audit"
     target = f"target {number(found.target)} with probability {number(found.probability)}"
     if found.votes == 0:
         yield f"{target}: reached"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.model import AnnotatorModel
@@ -121,7 +121,15 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        items: Any = None,
+        gold: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to features and votes.
 
@@ -144,7 +152,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         engine : optional
             Trains in other processes: `crowdwise.scale.Torchrun` or `crowdwise.scale.RayTrain`.
         """
-        self._check_fit(gold=gold, engine=engine)
+        self._check_fit(other, gold=gold, engine=engine)
         if engine is not None:
             engine.train(self, X, y, items=items, gold=gold, progress=progress)
             return self

@@ -38,7 +38,7 @@ from crowdwise.methods.rows import row_positions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Progress
 
@@ -87,7 +87,15 @@ class CrowdClustering(Clustering):
     name: ClassVar[str] = "crowd-clustering"
 
     def fit(
-        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        items: Any = None,
+        gold: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to features and answers on pairs.
 
@@ -104,7 +112,7 @@ class CrowdClustering(Clustering):
         progress : callable, optional
             Called after every epoch with (epoch, objective, nan).
         """
-        self._check_fit(gold=gold, engine=engine)
+        self._check_fit(other, gold=gold, engine=engine)
         votes, rows = as_similarities(y), _checked(X)
         return self._cluster(votes, rows[row_positions(votes.items, len(rows), items)], progress)
 

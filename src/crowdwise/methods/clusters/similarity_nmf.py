@@ -24,7 +24,7 @@ from crowdwise.methods.clusters.pairs import Pairs, Rates
 from crowdwise.methods.clusters.start import spectral_start
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Progress
 
@@ -55,7 +55,14 @@ class SimilarityNMF(Clustering):
     name: ClassVar[str] = "similarity-nmf"
 
     def fit(
-        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        data: Any,
+        gold: Any = None,
+        *,
+        history: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to answers on pairs.
 
@@ -68,7 +75,7 @@ class SimilarityNMF(Clustering):
         progress : callable, optional
             Called after every iteration with (iteration, objective, change).
         """
-        self._check_fit(gold=gold, history=history, engine=engine)
+        self._check_fit(other, gold=gold, history=history, engine=engine)
         return self._cluster(as_similarities(data), None, progress)
 
     def _fit(

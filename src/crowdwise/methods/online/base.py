@@ -27,7 +27,7 @@ from crowdwise.methods.online.arriving import arriving_votes, known_classes, wit
 from crowdwise.parts.priors.marginals import given_class_prior
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Fit, LabelPrior, Progress
     from crowdwise.estimator.aggregator import Problem
@@ -80,7 +80,14 @@ class OnlineAggregator(Aggregator):
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
-        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        data: Any,
+        gold: Any = None,
+        *,
+        history: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Forget everything and take in these votes; see `update`, which continues from there.
 
@@ -92,7 +99,7 @@ class OnlineAggregator(Aggregator):
         gold, history, progress, engine
             As in every method. On an engine votes arrive shard by shard, each an update, and none is revisited.
         """
-        self._check_fit(gold=gold, history=history, engine=engine)
+        self._check_fit(other, gold=gold, history=history, engine=engine)
         if engine is not None:
             self._forget_all()
             engine.fit(self, data, gold=gold, history=history, progress=progress)

@@ -15,7 +15,7 @@ from crowdwise.methods.rank.laplacian import rank_interval, spread_of
 from crowdwise.methods.rank.result import Ranking
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.data.comparisons import Comparisons
     from crowdwise.engines.loop import Progress
@@ -48,7 +48,14 @@ class ScoreRanker(Ranker):
     random_state: int | None = random_state_setting("Seed of the draws.")
 
     def fit(
-        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        data: Any,
+        gold: Any = None,
+        *,
+        history: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to comparisons.
 
@@ -61,7 +68,7 @@ class ScoreRanker(Ranker):
         progress : callable, optional
             Called after every iteration with (iteration, objective, largest change of a score).
         """
-        self._check_fit(gold=gold, history=history, engine=engine)
+        self._check_fit(other, gold=gold, history=history, engine=engine)
         self._check()
         votes = as_comparisons(data)
         games = Games.of(votes)

@@ -29,7 +29,7 @@ from crowdwise.methods.rows import row_positions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Progress
 
@@ -76,7 +76,15 @@ class RankNetwork(Ranker):
     random_state: int | None = random_state_setting("Seed of the weights and of the order of the votes.")
 
     def fit(
-        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        items: Any = None,
+        gold: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to features and comparisons.
 
@@ -93,7 +101,7 @@ class RankNetwork(Ranker):
         progress : callable, optional
             Called after every epoch with (epoch, log-likelihood, nan).
         """
-        self._check_fit(gold=gold, engine=engine)
+        self._check_fit(other, gold=gold, engine=engine)
         if X is None:
             raise InputError("rank-network needs features: fit(X, comparisons), or --features FILE on the command line")
         votes = as_comparisons(y)

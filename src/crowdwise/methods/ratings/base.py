@@ -19,7 +19,7 @@ from crowdwise.methods.ratings.result import Estimates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Progress
 
@@ -73,7 +73,14 @@ class RatingMethod(_Shell):
     noise_is: ClassVar[NoiseOf] = "of annotators"
 
     def fit(
-        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        data: Any,
+        gold: Any = None,
+        *,
+        history: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Estimate the value of every item.
 
@@ -89,7 +96,7 @@ class RatingMethod(_Shell):
         progress : callable, optional
             Called after every iteration with (iteration, objective, change).
         """
-        self._check_fit(gold=gold, history=history, engine=engine)
+        self._check_fit(other, gold=gold, history=history, engine=engine)
         ratings = as_ratings(data)
         known = ratings.known(gold)
         found, run = self._fit(ratings, known, progress)
@@ -109,7 +116,15 @@ class FeatureRatingMethod(_Shell):
     """Base of methods that estimate numbers from features and ratings; a method defines `_checked_rows` and `_fit_rows`."""
 
     def fit(
-        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        items: Any = None,
+        gold: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to features and ratings.
 
@@ -128,7 +143,7 @@ class FeatureRatingMethod(_Shell):
         engine
             No method of ratings takes one yet.
         """
-        self._check_fit(gold=gold, engine=engine)
+        self._check_fit(other, gold=gold, engine=engine)
         ratings, rows = as_ratings(y), self._checked_rows(X)
         ratings = aligned(ratings, rows.shape[0], items)
         self.n_features_in_ = int(rows.shape[1])

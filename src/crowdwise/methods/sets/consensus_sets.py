@@ -32,7 +32,7 @@ from crowdwise.methods.sets.believed import on_its_side
 from crowdwise.methods.sets.result import InferredSets
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Progress
 
@@ -60,7 +60,14 @@ class ConsensusSets(Estimator):
     name: ClassVar[str] = "consensus-sets"
 
     def fit(
-        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        data: Any,
+        gold: Any = None,
+        *,
+        history: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to sets of labels.
 
@@ -73,7 +80,7 @@ class ConsensusSets(Estimator):
         progress : callable, optional
             Called after every round of every label with (round, evidence, mean change).
         """
-        self._check_fit(gold=gold, history=history, engine=engine)
+        self._check_fit(other, gold=gold, history=history, engine=engine)
         if not 0 < self.threshold < 1:
             raise SettingError(f"ConsensusSets: threshold must lie between 0 and 1; got {self.threshold!r}")
         answers = data if isinstance(data, LabelSets) else LabelSets.from_frame(data)

@@ -40,7 +40,7 @@ from crowdwise.methods.sets.result import InferredSets
 from crowdwise.methods.sets.skills import Coin
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Progress
     from crowdwise.methods.sets.patterns import Posterior
@@ -85,7 +85,14 @@ class LabelWise(Estimator):
     name: ClassVar[str] = "label-wise"
 
     def fit(
-        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        data: Any,
+        gold: Any = None,
+        *,
+        history: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to sets of labels.
 
@@ -98,7 +105,7 @@ class LabelWise(Estimator):
         progress : callable, optional
             Called after every iteration with (iteration, bound, mean change).
         """
-        self._check_fit(gold=gold, history=history, engine=engine)
+        self._check_fit(other, gold=gold, history=history, engine=engine)
         for name in ("threshold", "sensitivity", "specificity"):
             if not 0 < getattr(self, name) < 1:
                 raise SettingError(f"LabelWise: {name} must lie between 0 and 1; got {getattr(self, name)!r}")

@@ -41,7 +41,7 @@ from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.data.annotations import Annotations
     from crowdwise.engines.loop import Progress
@@ -163,7 +163,14 @@ class PartialDawidSkene(Estimator):
     name: ClassVar[str] = "partial-dawid-skene"
 
     def fit(
-        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        data: Any,
+        gold: Any = None,
+        *,
+        history: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to partial votes.
 
@@ -176,7 +183,7 @@ class PartialDawidSkene(Estimator):
         progress : callable, optional
             Called after every iteration with (iteration, bound, mean change).
         """
-        self._check_fit(gold=gold, history=history, engine=engine)
+        self._check_fit(other, gold=gold, history=history, engine=engine)
         votes = as_annotations(data)
         symbols = Symbols.of(votes.classes, tuple(self.negations.split()), tuple(self.abstentions.split()))
         _check(symbols)

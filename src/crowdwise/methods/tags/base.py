@@ -20,7 +20,7 @@ from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Progress
 
@@ -56,7 +56,14 @@ class SequenceMethod(Estimator):
         return fit.messages.posterior
 
     def fit(
-        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        data: Any,
+        gold: Any = None,
+        *,
+        history: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Fit to the tags of several annotators.
 
@@ -69,7 +76,7 @@ class SequenceMethod(Estimator):
         progress : callable, optional
             Called after every iteration with (iteration, bound, mean change).
         """
-        self._check_fit(gold=gold, history=history, engine=engine)
+        self._check_fit(other, gold=gold, history=history, engine=engine)
         tags = data if isinstance(data, TokenVotes) else TokenVotes.from_frame(data)
         scheme = Tags.of(tags.votes.classes, bio=self.bio)
         steps, first = Steps.of(tags.sequence_ptr), first_tokens(tags.sequence_ptr)

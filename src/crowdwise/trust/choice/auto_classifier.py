@@ -20,7 +20,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning
-from crowdwise.estimator.estimator import check_settings, check_tables, random_state_setting, setting
+from crowdwise.estimator.estimator import check_tables, random_state_setting, setting
 from crowdwise.estimator.registry import make_classifier
 from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Array, Floats
@@ -36,7 +36,7 @@ from crowdwise.trust.choice.selection import Row
 if TYPE_CHECKING:
     from os import PathLike
 
-    from typing_extensions import Self
+    from typing_extensions import Never, Self
 
     from crowdwise.engines.loop import Progress
 
@@ -96,10 +96,18 @@ class AutoClassifier(Chooses, CrowdClassifier):
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        items: Any = None,
+        gold: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+        **other: Never,
     ) -> Self:
         """Choose here, and fit the chosen one, on an engine where there is one; see `CrowdClassifier.fit` for the arguments."""
-        check_settings(self)
+        self._check_fit(other)
         candidates = check_methods(self.methods)
         seed = int(generator(self.random_state).integers(2**31))
         features = checked_features(self, X, fitting=True, images=True)

@@ -109,7 +109,7 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
     errors, `group`.
     """
     own = result.annotators_frame()
-    low, high = result.accuracy_interval()
+    low, _ = result.accuracy_interval()
     flags: list[list[str]] = [[] for _ in range(own.height)]
     reasons: list[list[str]] = [[] for _ in range(own.height)]
     for name, found in reports.items():
@@ -129,9 +129,7 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
             flags[a].append("unknown")
             alone = votes_told[a] == 0 and own["n_votes"][a] > 0
             reasons[a].append("nobody else voted on the same items" if alone else "too few votes to tell from chance")
-    table = own.select("annotator", "n_votes", "accuracy").with_columns(
-        accuracy_low=low,
-        accuracy_high=high,
+    table = own.select("annotator", "n_votes", "accuracy", "accuracy_low", "accuracy_high").with_columns(
         **{name: own[name] for name in ("agreement", "attention") if name in own.columns},
         bits=bits,
         **{name: found.frame["score"] for name, found in reports.items() if name not in (*_KINDS, "drift")},

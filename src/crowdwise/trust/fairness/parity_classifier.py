@@ -8,6 +8,7 @@ which is `ccem` with a penalty, and optionally with items weighted by P(s) P(z) 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -47,8 +48,8 @@ class ParityClassifier(NeuralClassifier):
 
     name: ClassVar[str] = "parity-classifier"
 
-    def _check_fit(self, **given: Any) -> None:
-        super()._check_fit(**given)
+    def _check_fit(self, other: Mapping[str, Any] | None = None, /, **given: Any) -> None:
+        super()._check_fit(other, **given)
         if given.get("engine") is not None:
             raise SettingError("parity-classifier trains in this process alone; leave engine= out")
 
