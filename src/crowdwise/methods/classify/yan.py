@@ -28,7 +28,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, warn_unless_converged
 from crowdwise.estimator.carry import named_annotators
 from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.types import Floats, Integers
@@ -95,13 +95,8 @@ class Yan(CrowdClassifier):
         # As many units of penalty as components: from item to item, log-odds then differ by about one from the crowd's.
         strength = rows.shape[1] if self.reliability_l2 is None else self.reliability_l2
         annotators = ItemReliability.start(rows, votes.n_annotators, votes.n_classes, l2=float(strength))
-        known = fewer.known_codes
-        fit = best_of(
-            lambda first: alternate(
-                fewer, prior, annotators, start=first, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress
-            ),
-            [start],
-        )
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": progress}
+        fit = warn_unless_converged(alternate(fewer, prior, annotators, start=start, known=fewer.known_codes, **options))
         model = replace(model, weights=fit.prior.raw_weights)
         # The items without votes have features, too.
         everyone = replace(fit.annotators, features=model.project(features))
