@@ -24,11 +24,11 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdwise.kernels.numerics import in_ranges, log_floored, log_softmax, of_type
+from crowdwise.kernels.numerics import in_ranges, log_softmax, of_type
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Neighbours", "PseudoLikelihood", "alikeness", "associated", "association", "believed_field", "cavity_of"]
-__all__ += ["expected_field", "mean_field_bound", "pseudo_likelihood", "sweep_beliefs", "sweep_mean_field"]
+__all__ += ["expected_field", "pseudo_likelihood", "sweep_beliefs", "sweep_mean_field"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,14 +150,6 @@ def believed_field(graph: Neighbours, coupling: float, cavity: Floats) -> tuple[
     messages = of_type(np.float64, cavity)
     _over_components(graph, belief_field, graph.ptr, graph.reverse, graph.weight, float(coupling), messages, field, slope)
     return field, slope
-
-
-def mean_field_bound(graph: Neighbours, scores_nk: Floats, coupling: float, posterior: Floats) -> float:
-    """Bound on log sum_z exp(sum_n scores[n, z_n] + coupling sum of w_nm 1[z_n = z_m]) by a product of posteriors."""
-    alike = np.einsum("jk,jk->j", posterior[graph.item], posterior[graph.neighbour])
-    # Every edge is there from both ends.
-    pairs = 0.5 * coupling * float(graph.weight @ alike)
-    return float((posterior * (scores_nk - log_floored(posterior))).sum()) + pairs
 
 
 # -- learning the coupling -----------------------------------------------------------------------
