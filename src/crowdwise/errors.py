@@ -83,6 +83,12 @@ class ConvergenceWarning(CrowdwiseWarning):
     """The iteration cap was reached before the stopping rule was met."""
 
 
+def check_share(name: str, value: float) -> None:
+    """Refuse a share, chance or level that is not strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise SettingError(f"{name} must be between 0 and 1; got {value!r}")
+
+
 def listed(names: Iterable[object], most: int = 20) -> str:
     """Return the names, comma-separated; of many the first, and how many more there are; of a long one its beginning."""
     every = list(names)

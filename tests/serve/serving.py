@@ -101,7 +101,7 @@ class Served:
     def settle(self, seconds: float = 20.0) -> None:
         """Wait until every delivery is in labels and in a fit."""
         service, until = self.service, time.monotonic() + seconds
-        while not (service.brain.idle and service.brain.revision == service.received()):
+        while not (service.brain.idle and service.brain.revision == service.store.newest()):
             assert time.monotonic() < until, service.brain.facts
             time.sleep(0.02)
 

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdwise.campaign.right_labels import assured, chance_of
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import InputError, SettingError, check_share
 from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
-from crowdwise.kernels.numerics import expected_log, tempered
+from crowdwise.kernels.numerics import expected_log, softmax, tempered
 from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["Plan", "plan", "plans"]
@@ -93,8 +93,7 @@ def plans(
 ) -> list[Plan]:
     """A plan for every target, from the same simulated campaigns; `progress` is called with what runs, how many of how many."""
     for name, value in [*(("target", target) for target in targets), ("probability", probability)]:
-        if not 0 < value < 1:
-            raise SettingError(f"{name} must be between 0 and 1; got {value!r}")
+        check_share(name, value)
     votes = result.votes
     if votes.n_classes < 2:
         raise InputError(
@@ -269,7 +268,7 @@ class _Learner:
         self._votes.append((item, who, said, np.ones(len(item))))
         self._mass[item] += 1
         scores = np.log(np.maximum(self.q[item], 1e-300)) + self._log_mean[who, :, said]
-        self.q[item] = _normalised(scores)
+        self.q[item] = softmax(scores)
 
     def learn(self) -> None:
         """Weigh all votes again, after what they say of the annotators."""
@@ -281,7 +280,7 @@ class _Learner:
             # Counts under another posterior than the annotators were fitted with may take more away than there is.
             counts = np.maximum(self._fixed + self._times * self._counts(*self._votes[0]), _LEAST_LEFT * self._first)
             self._log_mean = _log_mean(counts, self._bayesian)
-            self.q[:] = _normalised(self._base + self._evidence(*self._votes[0]))
+            self.q[:] = softmax(self._base + self._evidence(*self._votes[0]))
 
     def _counts(self, item: Array, who: Array, said: Array, weight: Array) -> Floats:
         """Expected answers of every annotator, [A, K, L]."""
@@ -304,8 +303,3 @@ def _log_mean(concentration: Floats, bayesian: bool) -> Floats:
     if bayesian:
         return expected_log(counts, axis=2)
     return np.asarray(np.log(counts / counts.sum(axis=2, keepdims=True)))
-
-
-def _normalised(scores: Floats) -> Floats:
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

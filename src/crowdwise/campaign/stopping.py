@@ -12,7 +12,7 @@ import math
 
 from crowdwise.campaign.planning import Plan, plan
 from crowdwise.campaign.right_labels import chance_of, overlapping, right_labels
-from crowdwise.errors import SettingError
+from crowdwise.errors import check_share
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Integers
 
@@ -37,8 +37,7 @@ def expected_accuracy(result: Result, level: float = RANGE, items: Integers | No
 def reached(result: Result, target: float, probability: float = 0.95, items: Integers | None = None) -> bool:
     """Whether the target is reached with that probability."""
     for name, value in (("target", target), ("probability", probability)):
-        if not 0 < value < 1:
-            raise SettingError(f"{name} must be between 0 and 1; got {value!r}")
+        check_share(name, value)
     return chance_of(result, target, items) >= probability
 
 

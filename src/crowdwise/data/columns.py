@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from crowdwise.data.encode import ALIASES, Where, find_column, to_polars
+from crowdwise.data.encode import ALIASES, Where, find_column, plain_name, to_polars
 from crowdwise.errors import InputError, did_you_mean, listed
 
 __all__ = ["ColumnSource", "column_source", "columns_by_role", "lost_columns", "plays_role", "plural_label"]
@@ -115,10 +115,10 @@ def _and(words: Sequence[str]) -> str:
 
 def plural_label(names: Sequence[str]) -> str | None:
     """The column of several labels, where none has a usual name of a label: the one that is called labels or tags."""
-    found = [name for name in names if "".join(c for c in name.lower() if c.isalnum()) in ("labels", "tags")]
+    found = [name for name in names if plain_name(name) in ("labels", "tags")]
     return found[0] if len(found) == 1 and not plays_role(names, "label") else None
 
 
 def plays_role(names: Sequence[str], role: str) -> bool:
     """Say whether one of these columns has a usual name of the role."""
-    return any("".join(c for c in name.lower() if c.isalnum()) in ALIASES[role] for name in names)
+    return any(plain_name(name) in ALIASES[role] for name in names)

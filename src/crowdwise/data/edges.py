@@ -13,7 +13,17 @@ import polars as pl
 
 from crowdwise.data.answers import ReadOnly
 from crowdwise.data.columns import ColumnSource, column_source
-from crowdwise.data.encode import ALIASES, Where, checked_weights, codes_of, missing_mask, series_of, tidy, vocabulary_array
+from crowdwise.data.encode import (
+    ALIASES,
+    Where,
+    checked_weights,
+    codes_of,
+    missing_mask,
+    plain_name,
+    series_of,
+    tidy,
+    vocabulary_array,
+)
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, listed
 from crowdwise.kernels.types import Array, Floats, Integers
@@ -172,7 +182,7 @@ def is_named(names: Sequence[str]) -> bool:
 
 def _usual(names: Sequence[str]) -> list[str]:
     """The columns with usual names of source, target and weight; empty where there is none."""
-    plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in names}
+    plain = {name: plain_name(name) for name in names}
     found: list[str] = []
     for usual in _NAMES.values():
         found += [next((name for name in names if plain[name] in usual and name not in found), "")]

@@ -22,7 +22,8 @@ from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 __all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "first_of_runs"]
 __all__ += ["id_codes", "label_codes", "means_missing", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
-__all__ += ["decimal_points", "translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
+__all__ += ["decimal_points", "plain_name", "translate", "union", "vocabulary_array", "vocabulary_series"]
+__all__ += ["warn_of_missing_words"]
 
 
 # No leading zeros, so that "007" stays text; at most 18 digits, so that it fits 64 bits.
@@ -81,6 +82,11 @@ def to_polars(frame: Any) -> pl.DataFrame:
     return pl.DataFrame({str(name): series_of(native.get_column(name).to_native()) for name in native.columns})
 
 
+def plain_name(name: str) -> str:
+    """The name of a column without case, spaces and dashes, as aliases are."""
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
 def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where, fix: str | None = None) -> str:
     """Name the column that plays `role`: the one given, or the one that an alias matches; `fix` is what to do without one."""
     if given is not None:
@@ -90,7 +96,7 @@ def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where,
             f"{where.source}: no column {given!r}; found {listed(map(repr, frame.columns))}"
             + did_you_mean(given, frame.columns)
         )
-    plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in frame.columns}
+    plain = {name: plain_name(name) for name in frame.columns}
     # An exact role name wins over an alias, so "label" beside "answer" is not ambiguous.
     exact = [name for name in frame.columns if plain[name] == role]
     found = exact or [name for name in frame.columns if plain[name] in ALIASES[role]]

@@ -16,7 +16,7 @@ import numpy as np
 
 from crowdwise.engines.moments import Cooccurrence, Estimate, others_table
 from crowdwise.engines.separable import multi_spa
-from crowdwise.kernels.numerics import COMPILED_FROM, FLOOR, in_ranges, log_floored
+from crowdwise.kernels.numerics import COMPILED_FROM, FLOOR, in_ranges, log_floored, ratio
 from crowdwise.kernels.types import Floats
 
 __all__ = ["best_start", "composite_em", "composite_step"]
@@ -62,7 +62,7 @@ def composite_step(moments: Cooccurrence, table: Floats, shares: Floats) -> tupl
     mass = counts.reshape(n_annotators, n_classes, n_classes).sum(axis=1)
     # Annotators or classes that carry no mass keep their rows.
     rows = np.repeat(mass, n_classes, axis=0)
-    table = np.where(rows > 0, counts / np.where(rows > 0, rows, 1.0), table)
+    table = ratio(counts, rows, table)
     shares = mass.sum(axis=0) / max(float(mass.sum()), 1e-300)
     return table, shares, value
 

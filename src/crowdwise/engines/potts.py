@@ -21,7 +21,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import Fit, Progress, loop
 from crowdwise.engines.shards import TERMS, Round
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.numerics import log_floored, log_softmax
 from crowdwise.kernels.potts import (
     Neighbours,
     PseudoLikelihood,
@@ -131,9 +131,7 @@ class CoupledItems:
             graph = self.graph
             links = csr_matrix((graph.weight, graph.neighbour, graph.ptr), shape=(graph.n_items, graph.n_items))
             field = coupling * (links @ posterior)
-        scores = shares.log_prob() + field
-        top = scores.max(axis=1, initial=-np.inf, keepdims=True)
-        return np.asarray(scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))
+        return log_softmax(shares.log_prob() + field)
 
 
 def stepped(coupling: float, slope: float, information: float, mean_square: float, largest: float) -> float:

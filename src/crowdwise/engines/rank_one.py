@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.kernels.cooccurrence import trimmed_mean
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import ratio, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["least_squares", "orient", "robust"]
@@ -31,7 +31,7 @@ def least_squares(
     for iteration in range(1, max_iter + 1):
         top = segment_sum(mine, weight * value * s[other], n)
         bottom = segment_sum(mine, weight * s[other] ** 2, n)
-        best = np.clip(np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 0.0), low, high)
+        best = np.clip(ratio(top, bottom, 0.0), low, high)
         change = float(np.abs(best - s).max(initial=0.0))
         s = 0.5 * (s + best)
         if change < 1e-10:

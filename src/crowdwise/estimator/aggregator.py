@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from crowdwise.estimator.explain import Explanation
 
-__all__ = ["Aggregator", "Problem", "ResultViews", "as_annotations", "generator"]
+__all__ = ["Aggregator", "Problem", "ResultViews", "as_annotations", "generator", "warn_of_new_classes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,11 +238,7 @@ class Aggregator(ResultViews):
         check_settings(self)
         earlier = self._fitted()
         votes = earlier.votes.concat(as_annotations(data))
-        added = votes.classes[earlier.votes.n_classes :].tolist()
-        if added:
-            warnings.warn(
-                f"classes that the earlier votes did not have: {', '.join(map(str, added))}", DataWarning, stacklevel=2
-            )
+        warn_of_new_classes(votes.classes[earlier.votes.n_classes :])
         if gold is not None:
             before, votes = votes.gold, votes.with_gold(gold)
             if before is not None and votes.gold is not None:
@@ -376,6 +372,13 @@ class Aggregator(ResultViews):
     def classes_(self) -> Array:
         """The classes, [K]."""
         return np.asarray(self._outcome().votes.classes)
+
+
+def warn_of_new_classes(added: Array) -> None:
+    """Say in an update, of which this is called, that it brings classes which the votes before did not have."""
+    if len(added):
+        names = ", ".join(map(str, added.tolist()))
+        warnings.warn(f"classes that the earlier votes did not have: {names}", DataWarning, stacklevel=3)
 
 
 def as_annotations(votes: Any) -> Annotations:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import codes_of, series_of, tidy, translate
+from crowdwise.data.encode import codes_of, series_of, tidy, translate, vocabulary_array
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import vote_shares
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.annotators.model import weight_of
 
-__all__ = ["carried_history", "carried_posterior", "places", "positions"]
+__all__ = ["carried_history", "carried_posterior", "named_annotators", "places", "positions"]
 
 _NOBODY: Integers = np.empty(0, np.int16)
 
@@ -46,6 +49,14 @@ def places(ids: Array, result: Result, side: str) -> Integers:
         # Of repeated ids the first counts.
         kept.update((name, n) for n, name in reversed(list(enumerate(vocabulary.tolist()))))
     return np.array([kept.get(one, -1) for one in names], np.int64)
+
+
+def named_annotators(result: Result, names: Sequence[Any] | None) -> Any:
+    """The annotators' part for annotators by their ids, in this order, by default all of the fit; without any item."""
+    if names is None:
+        return result.annotators
+    who = positions(vocabulary_array(tidy(series_of(np.asarray(names)))), result.votes.annotators)
+    return result.annotators.aligned(who, np.empty(0, np.int64))
 
 
 def carried_posterior(earlier: Result, votes: Annotations) -> Floats:

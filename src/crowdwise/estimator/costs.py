@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.columns import ColumnSource
-from crowdwise.data.encode import as_text, decimal_points, series_of, tidy, to_polars
+from crowdwise.data.encode import as_text, decimal_points, plain_name, series_of, tidy, to_polars
 from crowdwise.errors import InputError, SettingError, did_you_mean, listed
 from crowdwise.kernels.types import Array, Floats, Integers
 
@@ -141,13 +141,13 @@ def _of_index(frame: Any) -> list[tuple[str, str, Any]]:
         for column, values in frame.items()
         for name, value in zip(frame.index, values, strict=True)
     ]
-    named = "".join(c for c in str(frame.index.name).lower() if c.isalnum())
+    named = plain_name(str(frame.index.name))
     return [(true, label, value) for label, true, value in rows] if named in _DECIDED else rows
 
 
 def _of_table(frame: pl.DataFrame, texts: list[str]) -> Floats:
     """From a long table, or from a square one whose first column names the true classes."""
-    plain = {"".join(c for c in name.lower() if c.isalnum()): name for name in frame.columns}
+    plain = {plain_name(name): name for name in frame.columns}
     if "cost" in plain:
         decided, true = (next((word for word in words if word in plain), None) for words in (_DECIDED, _TRUE))
         if true is None or decided is None:

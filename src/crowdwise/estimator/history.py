@@ -14,7 +14,7 @@ from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.model import counts_of
 
-__all__ = ["encode_history", "right_and_wrong"]
+__all__ = ["encode_history", "right_and_wrong", "right_and_wrong_in_all"]
 
 
 def encode_history(crowd: Vocabularies, history: Any) -> Floats:
@@ -53,6 +53,12 @@ def right_and_wrong(history: Floats | None, n_annotators: int, n_classes: int) -
         return zeros, zeros
     right = np.einsum("akk->ak", history).copy()
     return right, history.sum(axis=1) - right
+
+
+def right_and_wrong_in_all(history: Floats | None, n_annotators: int, n_classes: int) -> tuple[Floats, Floats]:
+    """Earlier right and wrong answers over all classes, two arrays [A]."""
+    right, wrong = right_and_wrong(history, n_annotators, n_classes)
+    return right.sum(axis=1), wrong.sum(axis=1)
 
 
 def _matrix(name: Any, value: Floats, n_classes: int) -> Floats:

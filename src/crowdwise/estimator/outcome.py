@@ -20,7 +20,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
-from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.errors import DataWarning, InputError, check_share
 from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, FEATURES_TEMPERATURE_SD
 from crowdwise.estimator.judgement import by_features, calibrated, exponent_of, in_company, reliability_of, untested
 from crowdwise.estimator.saved import check_parts
@@ -174,8 +174,7 @@ class LabelOutcome(Outcome, ABC):
         """
         from scipy.special import betaincinv
 
-        if not 0 < level < 1:
-            raise SettingError(f"level must be between 0 and 1; got {level!r}")
+        check_share("level", level)
         own = self.concentration
         rest = np.maximum(own.sum(axis=2, keepdims=True) - own, 1e-12)
         low, high = (np.asarray(betaincinv(own, rest, (1 + sign * level) / 2)) for sign in (-1, 1))
@@ -234,7 +233,7 @@ class LabelOutcome(Outcome, ABC):
                 "accuracy_high": high,
                 "accuracy_sd": sd,
                 "agreement": pl.Series(np.where(n_votes > 0, agree / np.maximum(n_votes, 1), np.nan)).fill_nan(None),
-                "common_error": self._common_errors(),
+                "common_error": [None if error is None else error[0] for error in self.likeliest_errors()],
             }
             | ({} if self.attention is None else {"attention": self.attention})
         )
@@ -277,20 +276,20 @@ class LabelOutcome(Outcome, ABC):
                 stacklevel=4,
             )
 
-    def _common_errors(self) -> list[str | None]:
-        """The likeliest confusion of each annotator, such as "cat -> dog"; None without votes."""
+    def likeliest_errors(self) -> list[tuple[str, float] | None]:
+        """The likeliest confusion of each annotator, such as "cat -> dog", and its rate; None without votes or other class."""
         n_classes = self.votes.n_classes
         if n_classes < 2:
             return [None] * self.votes.n_annotators
         # From the counts: a model with one accuracy for all errors cannot say which one is common.
         observed = self.concentration / self.concentration.sum(axis=2, keepdims=True)
-        joint = observed * self.class_prior[None, :, None]
-        off = joint * (1 - np.eye(n_classes))
-        worst = off.reshape(len(off), -1).argmax(axis=1)
+        joint = observed * self.class_prior[None, :, None] * (1 - np.eye(n_classes))
+        worst = joint.reshape(len(joint), -1).argmax(axis=1)
+        rate = observed.reshape(len(joint), -1)[np.arange(len(joint)), worst]
         names = self.votes.classes
         return [
-            f"{names[w // n_classes]} -> {names[w % n_classes]}" if n else None
-            for w, n in zip(worst.tolist(), self.votes.votes_per_annotator.tolist(), strict=True)
+            (f"{names[w // n_classes]} -> {names[w % n_classes]}", share) if n else None
+            for w, share, n in zip(worst.tolist(), rate.tolist(), self.votes.votes_per_annotator.tolist(), strict=True)
         ]
 
 
@@ -387,8 +386,7 @@ class Result(LabelOutcome):
         Exponents of crowds are taken as normal around the method's: see `crowdwise.estimator.judgement`; with features, the
         logs of temperatures. Where confidence does not rest on experience there is no such range, and it is `confidence`.
         """
-        if not 0 < share < 1:
-            raise SettingError(f"a share of crowds must be between 0 and 1; got {share!r}")
+        check_share("a share of crowds", share)
         if self.confidence_source != "experience":
             return self.confidence
         away, exponent = NormalDist().inv_cdf(share), exponent_of(self.method, self.votes.anonymous)

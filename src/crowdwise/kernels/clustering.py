@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdwise.kernels.types import Floats
 
-__all__ = ["log_softmax_rows", "soft_clusters"]
+__all__ = ["soft_clusters"]
 
 
 _ROUNDS = 25
@@ -43,9 +43,3 @@ def soft_clusters(counts_alk: Floats, n_clusters: int) -> Floats:
     members = np.full((len(points), n_clusters), (1 - _CERTAINTY) / n_clusters)
     members[np.arange(len(points)), nearest] += _CERTAINTY
     return members
-
-
-def log_softmax_rows(scores: Floats) -> Floats:
-    """Normalise every row of log scores."""
-    top = scores.max(axis=1, keepdims=True)
-    return np.asarray(scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from crowdwise.kernels.numerics import ratio
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["distinct", "distributions", "pair_cells", "simplex_projection", "trimmed_mean"]
@@ -66,7 +67,7 @@ def distributions(values: Floats, axis: int) -> Floats:
     """Clip below at zero and divide by the sum along `axis`; where nothing is left, uniform."""
     positive = np.maximum(values, 0.0)
     total = positive.sum(axis=axis, keepdims=True)
-    return np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / values.shape[axis])
+    return ratio(positive, total, 1 / values.shape[axis])
 
 
 def simplex_projection(values: Floats) -> Floats:
@@ -93,4 +94,4 @@ def trimmed_mean(group: Integers, values: Floats, weight: Floats, size: int, tri
     kept = np.maximum(np.minimum(high, 1 - cut) - np.maximum(high - weight / scale, cut), 0.0)
     mass = np.bincount(group, weights=kept, minlength=size)
     mean = np.bincount(group, weights=kept * values, minlength=size)
-    return np.asarray(np.where(mass > 0, mean / np.where(mass > 0, mass, 1.0), np.nan))
+    return np.asarray(ratio(mean, mass, np.nan))

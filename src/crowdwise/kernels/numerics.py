@@ -35,8 +35,8 @@ from crowdwise.kernels.types import Array, Floats, Integers
 __all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "beta_interval", "clamp", "class_mass", "combined", "confusion_counts"]
 __all__ += ["dirichlet_kl", "expected_log", "of_type", "overwrite"]
 __all__ += ["expected_rank", "generator", "harden", "highest", "in_ranges", "infer_table", "infer_voted", "item_of_votes"]
-__all__ += ["log_floored", "log_sigmoid", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
-__all__ += ["segment_sum", "softmax_into", "tempered", "vote_shares", "voted_sums"]
+__all__ += ["log_floored", "log_sigmoid", "log_softmax", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
+__all__ += ["ratio", "segment_sum", "softmax", "softmax_into", "tempered", "vote_shares", "voted_sums"]
 
 
 # The one floor of the library: log(0) becomes about -690, small enough never to win against a
@@ -59,6 +59,18 @@ def highest(rows: Floats, initial: float = -np.inf) -> Floats:
     for column in rows.T[1:]:
         np.maximum(top, column, out=top)
     return top
+
+
+def softmax(scores: Floats) -> Floats:
+    """Softmax of every row, [N, K]."""
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def log_softmax(scores: Floats) -> Floats:
+    """Its logarithm: every row of log scores normalised."""
+    below = scores - scores.max(axis=1, keepdims=True, initial=-np.inf)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
 
 
 def softmax_into(scores: Floats, known: Array, posterior: Floats, times: Floats | None = None) -> tuple[float, float]:
@@ -123,6 +135,11 @@ def generator(random_state: Any) -> np.random.Generator:
 def segment_sum(index: Array, values: Floats | None, size: int) -> Floats:
     """Sum of `values` (ones if None) over equal entries of `index`, [size]."""
     return np.bincount(index, weights=values, minlength=size).astype(np.float64, copy=False)
+
+
+def ratio(part: Any, whole: Any, otherwise: Any) -> Floats:
+    """part / whole, and `otherwise` where the whole is not above zero."""
+    return np.asarray(np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), otherwise))
 
 
 def log_sigmoid(x: Floats) -> Floats:

@@ -24,11 +24,11 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdwise.kernels.numerics import in_ranges, log_floored, of_type
+from crowdwise.kernels.numerics import in_ranges, log_softmax, of_type
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Neighbours", "PseudoLikelihood", "alikeness", "associated", "association", "believed_field", "cavity_of"]
-__all__ += ["expected_field", "mean_field_bound", "pseudo_likelihood", "sweep_beliefs", "sweep_mean_field"]
+__all__ += ["expected_field", "pseudo_likelihood", "sweep_beliefs", "sweep_mean_field"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,14 +152,6 @@ def believed_field(graph: Neighbours, coupling: float, cavity: Floats) -> tuple[
     return field, slope
 
 
-def mean_field_bound(graph: Neighbours, scores_nk: Floats, coupling: float, posterior: Floats) -> float:
-    """Bound on log sum_z exp(sum_n scores[n, z_n] + coupling sum of w_nm 1[z_n = z_m]) by a product of posteriors."""
-    alike = np.einsum("jk,jk->j", posterior[graph.item], posterior[graph.neighbour])
-    # Every edge is there from both ends.
-    pairs = 0.5 * coupling * float(graph.weight @ alike)
-    return float((posterior * (scores_nk - log_floored(posterior))).sum()) + pairs
-
-
 # -- learning the coupling -----------------------------------------------------------------------
 
 
@@ -191,9 +183,9 @@ def pseudo_likelihood(log_shares: Floats, evidence_nk: Floats, field_nk: Floats,
     sum_nk (r_nk - p_nk) slope_nk. Its expectation is zero at the true coupling, because field and slope know nothing of the
     votes on n.
     """
-    log_before = _log_softmax(log_shares + field_nk)
+    log_before = log_softmax(log_shares + field_nk)
     joint = log_before + evidence_nk
-    before, after = np.exp(log_before), np.exp(_log_softmax(joint))
+    before, after = np.exp(log_before), np.exp(log_softmax(joint))
     top = joint.max(axis=1, initial=-np.inf)
     value = float((top + np.log(np.exp(joint - top[:, None]).sum(axis=1))).sum())
     mean = (before * slope_nk).sum(axis=1)
@@ -227,9 +219,3 @@ def association(graph: Neighbours, posterior: Floats) -> float:
     of x, if labels do not depend on the edges: terms of two edges that share one item are uncorrelated.
     """
     return associated(*alikeness(graph, posterior, posterior.mean(axis=0)), len(posterior))
-
-
-def _log_softmax(scores: Floats) -> Floats:
-    top = scores.max(axis=1, initial=-np.inf, keepdims=True)
-    scores = scores - top
-    return np.asarray(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))

@@ -16,12 +16,10 @@ import numpy as np
 import polars as pl
 
 from crowdwise.estimator.registry import METHODS
-from crowdwise.io.writer import open_replacing
 from crowdwise.kernels.types import Floats
-from crowdwise.report.blocks import document
-from crowdwise.report.full import safe_json, table_script
+from crowdwise.report.blocks import save
+from crowdwise.report.full import in_sections
 from crowdwise.report.markup import caption, clean, counted, fill, plain, short, stroke, svg, table, text, whole
-from crowdwise.report.stylesheet import REPORT_STYLE
 
 __all__ = ["Intervals", "answers_page", "intervals_picture", "write_answers"]
 
@@ -52,9 +50,7 @@ class Intervals:
 
 def write_answers(path: str | PathLike[str], **parts: Any) -> None:
     """Write the page as one HTML file, whole or not at all; see `answers_page` for the parts."""
-    markup = answers_page(**parts)
-    with open_replacing(path) as file:
-        file.write(markup.encode())
+    save(answers_page(**parts), path)
 
 
 def answers_page(
@@ -98,14 +94,7 @@ def answers_page(
     rows = [(plain(name), f"<code>{plain(value, 400)}</code>") for name, value in (made or {}).items()]
     if rows:
         sections.append(("computed", "How it was computed", table("How it was computed", ("What", "Value"), rows)))
-    links = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words, _ in sections)
-    body = "\n".join(f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{words}</h2>{inside}</section>'
-                     for name, words, inside in sections)  # fmt: skip
-    page = (
-        f'<a class="skip" href="#short">Skip to the content</a>\n<main>\n<header><h1>{heading}</h1>'
-        f'<nav aria-label="Contents"><ol>{links}</ol></nav></header>\n{body}\n</main>'
-    )
-    return document(heading, REPORT_STYLE, page, data=safe_json({"tables": data}), script=table_script())
+    return in_sections(heading, sections, {"tables": data})
 
 
 def _lead(method: str) -> str:

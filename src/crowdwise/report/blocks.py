@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import reprlib
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ import numpy as np
 from crowdwise.estimator.judgement import GRADES, Crowd
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS
+from crowdwise.io.writer import open_replacing
 from crowdwise.report.charts import MOST_CLASSES, confidence_picture, confusion_picture, scatter_picture, shares_picture
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.picture import MOST, annotators_picture
 from crowdwise.report.uncertainty import Uncertainty
 
-__all__ = ["NOBODY", "annotators_figures", "annotators_table", "document", "item_figures", "lead", "settings_table", "tiles"]
+__all__ = ["NOBODY", "annotators_figures", "annotators_table", "document", "item_figures", "lead", "save", "settings_table"]
+__all__ += ["tiles"]
 
 MOST_ANNOTATORS = 200
 
@@ -36,6 +39,12 @@ def document(heading: str, style: str, body: str, *, data: str = "", script: str
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{heading}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n{extra}</body>\n</html>\n"
     )
+
+
+def save(markup: str, path: str | PathLike[str]) -> None:
+    """Write a page, whole or not at all."""
+    with open_replacing(path) as file:
+        file.write(markup.encode())
 
 
 def _hash(content: str) -> str:

@@ -8,8 +8,7 @@ from importlib.resources import files
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.io.writer import open_replacing
-from crowdwise.report.blocks import document
+from crowdwise.report.blocks import document, save
 from crowdwise.report.full import safe_json
 from crowdwise.report.markup import clean
 from crowdwise.report.stylesheet import REPORT_STYLE
@@ -41,9 +40,7 @@ kbd{font:inherit;font-size:.8125rem;border:1px solid var(--rule);border-radius:4
 
 def write_check_page(drawn: Draw, path: str | PathLike[str], **options: Any) -> str:
     """Write the page as one HTML file, whole or not at all; options are those of `check_page`."""
-    markup = check_page(drawn, **options)
-    with open_replacing(path) as file:
-        file.write(markup.encode())
+    save(check_page(drawn, **options), path)
     waiting = sum(known is None for known in drawn.known)
     return f"{waiting:,} items to check in a browser"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from crowdwise.estimator.outcome import Result
-from crowdwise.io.writer import open_replacing
 from crowdwise.report import sections as parts
 from crowdwise.report.annotators import annotators_data
-from crowdwise.report.blocks import document
+from crowdwise.report.blocks import document, save
 from crowdwise.report.budget import budget
 from crowdwise.report.markup import plain
 from crowdwise.report.network import network
@@ -28,7 +27,7 @@ from crowdwise.report.review import items_data, why_of
 from crowdwise.report.stylesheet import REPORT_STYLE
 from crowdwise.report.trust import trust
 
-__all__ = ["fingerprint", "report_page", "safe_json", "table_script", "write_report"]
+__all__ = ["fingerprint", "in_sections", "report_page", "safe_json", "table_script", "write_report"]
 
 
 def write_report(
@@ -73,9 +72,7 @@ def write_report(
         Called with what is computed, the steps done, and their number.
     """
     more = {"truth": truth, "title": title, "time": time, "price": price, "fdr": fdr, "groups": groups, "made": made}
-    markup = report_page(fitted, **more, about=about, progress=progress)
-    with open_replacing(path) as file:
-        file.write(markup.encode())
+    save(report_page(fitted, **more, about=about, progress=progress), path)
 
 
 def report_page(
@@ -113,13 +110,18 @@ def report_page(
         from crowdwise.report.fairness import fairness
 
         sections.insert(-2, ("groups", "How groups are treated", fairness(result, groups, facts.truth, fdr)))
-    links = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words, _ in sections)
-    body = "\n".join(f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{words}</h2>{inside}</section>'
-                     for name, words, inside in sections)  # fmt: skip
     data = {
         "items": items_data(result, facts.uncertainty, why, about),
         "annotators": annotators_data(result, facts.crowd, facts.detections),
     }
+    return in_sections(heading, sections, data)
+
+
+def in_sections(heading: str, sections: Sequence[tuple[str, str, str]], data: Any) -> str:
+    """Return a page of sections, each with its id, its title and what is inside, and the data of its searchable tables."""
+    links = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words, _ in sections)
+    body = "\n".join(f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{words}</h2>{inside}</section>'
+                     for name, words, inside in sections)  # fmt: skip
     page = (
         f'<a class="skip" href="#short">Skip to the content</a>\n<main>\n<header><h1>{heading}</h1>'
         f'<nav aria-label="Contents"><ol>{links}</ol></nav></header>\n{body}\n</main>'

@@ -12,7 +12,6 @@ from typing import Any
 from crowdwise.data.agreement import summary
 from crowdwise.estimator.judgement import crowd_of
 from crowdwise.estimator.outcome import Result
-from crowdwise.io.writer import open_replacing
 from crowdwise.report.blocks import (
     NOBODY,
     annotators_figures,
@@ -20,6 +19,7 @@ from crowdwise.report.blocks import (
     document,
     item_figures,
     lead,
+    save,
     settings_table,
     tiles,
 )
@@ -50,9 +50,7 @@ def write_page(
     about : polars.DataFrame, optional
         What is known of the items, a row each in the order of the votes, as `crowdwise.io.read_kept` makes it.
     """
-    markup = page(result, truth=truth, title=title, about=about)
-    with open_replacing(path) as file:
-        file.write(markup.encode())
+    save(page(result, truth=truth, title=title, about=about), path)
 
 
 def page(result: Result, *, truth: Any = None, title: str | None = None, about: Any = None) -> str:

@@ -119,15 +119,12 @@ class Brain:
         self.hours.update({int(row[0]): row[1] for row in self.store.rows(sa.select(hour, sa.func.count()).group_by(hour))})
         for row in self.store.rows(sa.select(leases)):
             self.desk.lease(row.item, row.annotator, row.expires)
-        self.revision = self._newest()
+        self.revision = self.store.newest()
         self.refresh()
         people = sa.func.count(sa.distinct(votes.c.annotator))
         voted = sa.select(votes.c.item, people).where(votes.c.action == "label").group_by(votes.c.item)
         self.live.count({row[0]: row[1] for row in self.store.rows(voted)})
         self.counts = self._counted()
-
-    def _newest(self) -> int:
-        return int(self.store.rows(sa.select(sa.func.max(deliveries.c.seq)))[0][0] or 0)
 
     def refresh(self, truths: bool = False) -> None:
         """Take in items and annotators that came since; `truths` where true labels became known."""
@@ -173,7 +170,7 @@ class Brain:
 
     def _follow(self) -> bool:
         """Infer again the items whose votes have changed."""
-        revision = self._newest()
+        revision = self.store.newest()
         truths, self._new_truth = self._new_truth, False
         if revision == self.revision and not truths:
             return False

@@ -243,7 +243,7 @@ async def get_metrics(request: Request, _: Reader, service: Campaign) -> Respons
 @api.get("/health", tags=["watch"])
 async def get_health(service: Campaign) -> dict[str, Any]:
     """Whether the service runs; needs no token and says nothing of the campaign."""
-    await asyncio.to_thread(service.received)
+    await asyncio.to_thread(service.store.newest)
     return {"status": "failing" if "failed" in service.brain.facts else "UP", "inferred": service.brain.live.fit is not None}
 
 

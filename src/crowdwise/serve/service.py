@@ -333,10 +333,6 @@ class Service:
             return f"at least {goal.accuracy:.0%} of the labels are right with probability {expected['chance']:.3f}"
         return ""
 
-    def received(self) -> int:
-        """Deliveries that are in the database."""
-        return int(self.store.rows(sa.select(sa.func.max(deliveries.c.seq)))[0][0] or 0)
-
     def lag(self) -> float:
         """For how many seconds the oldest delivery waits that labels do not have yet."""
         waiting = sa.select(deliveries.c.received).where(deliveries.c.seq > self.brain.revision).order_by(deliveries.c.seq)

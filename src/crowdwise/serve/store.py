@@ -285,6 +285,10 @@ class Store:
         with self.engine.connect() as connection:
             return list(connection.execute(query))
 
+    def newest(self) -> int:
+        """The last delivery that is in the database; 0 where there is none."""
+        return int(self.rows(sa.select(sa.func.max(deliveries.c.seq)))[0][0] or 0)
+
     def _hold(self) -> Any:
         """Be the one process that serves this campaign; the system lets go of it when the process dies."""
         name = self.engine.url.render_as_string()

@@ -17,7 +17,7 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["deal", "held_out", "log_prob_by", "log_prob_under"]
+__all__ = ["deal", "held_out", "log_prob_by", "log_prob_under", "random_places"]
 
 
 # The smallest probability of a vote, so that one surprise costs much, not everything.
@@ -34,16 +34,21 @@ def deal(votes: Annotations, folds: int = 5, seed: int = 0) -> Integers:
     if folds < 2:
         raise SettingError(f"folds must be at least 2, or nothing is left to fit to; got {folds!r}")
     rng = np.random.default_rng(seed)
-    count = votes.votes_per_item
-    order = np.lexsort((rng.random(votes.n_votes), votes.item))
-    place = np.empty(votes.n_votes, np.int64)
-    place[order] = np.arange(votes.n_votes) - votes.item_ptr[:-1][votes.item]
+    count, place = votes.votes_per_item, random_places(votes, rng)
     first = rng.integers(folds, size=votes.n_items)
     fold = (place + first[votes.item]) % folds
     if votes.soft:
         # The rows of one distribution are one vote.
         fold, count = np.repeat(fold[votes.answer_ptr[:-1]], np.diff(votes.answer_ptr)), votes.answers_per_item
     return np.where(count[votes.item] > 1, fold, -1)
+
+
+def random_places(votes: Annotations, rng: np.random.Generator) -> Integers:
+    """Place of every vote in a random order of the votes on its item, [E]."""
+    order = np.lexsort((rng.random(votes.n_votes), votes.item))
+    place = np.empty(votes.n_votes, np.int64)
+    place[order] = np.arange(votes.n_votes) - votes.item_ptr[:-1][votes.item]
+    return place
 
 
 def log_prob_by(result: Result, votes: Annotations, index: Integers) -> Floats:

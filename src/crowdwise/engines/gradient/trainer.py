@@ -8,7 +8,7 @@ bits, and data parallelism. Every epoch draws its randomness from (seed, epoch).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -23,6 +23,7 @@ from crowdwise.engines.gradient.optimisers import Schedule, make_optimiser
 from crowdwise.engines.gradient.plan import History, Plan
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, in_order, parts_of
 from crowdwise.engines.gradient.stopping import Judge
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import DivergedError, InputError
 from crowdwise.parts.heads.batch import Batch, VoteList, n_batches
 from crowdwise.parts.heads.head import Head
@@ -31,8 +32,6 @@ from crowdwise.parts.heads.seeding import mixed_seed, seeded
 from crowdwise.parts.heads.tap import FeatureTap
 
 __all__ = ["Trainer"]
-
-Progress = Callable[[int, float, float], None]
 
 # Runs of neighbouring rows on disk that are shuffled together.
 _WINDOW = 64

@@ -104,14 +104,17 @@ def labels_of(y: Any, known: Annotations) -> Any:
     return read.classes[read.label] if one_each and read is not None else None
 
 
-def votes_on_rows(y: Any, known: Annotations, features: Any) -> Annotations:
-    """Votes on new rows, in the classes of the fit, whose votes are `known`; by id where the rows are a stream with ids."""
+def votes_on_rows(y: Any, known: Annotations, features: Any, n_rows: int) -> Annotations:
+    """Votes on so many new rows, in the classes of the fit, whose votes are `known`; by id where a stream has ids."""
     read = votes_of_labels(y) if is_plain(y) else _read(y, known)
     votes = as_annotations(y) if read is None else read
     ids = _streamed(features)
     if ids is not None and read is None and not isinstance(y, np.ndarray | list):
         votes = _by_id(votes, ids, len(ids))
-    return votes.with_classes(known.classes.tolist())
+    votes = votes.with_classes(known.classes.tolist())
+    if votes.n_items != n_rows:
+        raise InputError(f"X has {n_rows:,} rows but there are {votes.n_items:,} items with votes")
+    return votes
 
 
 def _streamed(features: Any) -> list[Any] | None:

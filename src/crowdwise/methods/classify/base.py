@@ -211,9 +211,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         log_prob = self.model_.log_prob(features)
         if votes is None:
             return np.exp(log_prob), None
-        votes = votes_on_rows(votes, result.votes, features)
-        if votes.n_items != len(log_prob):
-            raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
+        votes = votes_on_rows(votes, result.votes, features, len(log_prob))
         who = positions(votes.annotators, result.votes.annotators)
         posterior = np.zeros((votes.n_items, votes.n_classes))
         self._annotators_on(features, who).infer(votes, self._prior(votes, log_prob), np.empty(0, np.int16), posterior)
@@ -239,9 +237,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             raise InputError("sample_weight weighs labels, and votes have weights of their own; leave it out")
         features = checked_features(self, X, fitting=False, images=self.takes_images)
         log_prob = self.model_.log_prob(features)
-        votes = votes_on_rows(y, result.votes, features)
-        if votes.n_items != len(log_prob):
-            raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
+        votes = votes_on_rows(y, result.votes, features, len(log_prob))
         model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
         evidence, _ = predictive(model).infer(
             votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob)

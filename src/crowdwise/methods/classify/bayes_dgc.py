@@ -33,7 +33,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
-from crowdwise.kernels.clustering import log_softmax_rows
+from crowdwise.kernels.numerics import log_softmax
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
@@ -95,7 +95,7 @@ class BayesDGC(NeuralClassifier):
         )
 
     def _before_votes(self, log_prob: Floats) -> Floats:
-        return log_softmax_rows(log_prob + self.log_shares_)
+        return log_softmax(log_prob + self.log_shares_)
 
     def _inferred(self, votes: Annotations, log_prob: Floats, heads: list[Head]) -> tuple[AnnotatorModel, Floats]:
         """Inference to its end under the finished network and class shares."""

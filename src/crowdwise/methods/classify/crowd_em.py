@@ -45,9 +45,8 @@ from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.raykar import teaching_items
 from crowdwise.methods.classify.soft_fit import SklearnModel, check_classifier, fitted_classifier, some_rows
-from crowdwise.methods.classify.start import crowd_rows, start_posterior
+from crowdwise.methods.classify.start import rows_before_votes, start_posterior
 from crowdwise.parts.annotators.model import DirichletConfusion
-from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.anchored import Anchored
 from crowdwise.parts.priors.logistic import LogisticPrior
 from crowdwise.parts.priors.recalibrated import Correction, Recalibrated
@@ -136,7 +135,7 @@ class CrowdEM(CrowdClassifier):
             return done, Round(moved(done.posterior, fit.posterior) / max(len(taught), 1), terms)
 
         shares = Anchored.start(start_posterior(fewer, "identity").sum(axis=0))
-        annotators = DirichletConfusion.start(self._rows(fewer), votes.n_annotators)
+        annotators = DirichletConfusion.start(rows_before_votes(self.annotator_prior, fewer), votes.n_annotators)
         first = Fit(start, Recalibrated.start(np.zeros_like(start), shares), annotators, {}, 0, False)
         run = warn_unless_converged(
             loop(step, first, max_iter=self.max_iter, tol=self.tol, progress=progress, rule=settled_or_jumping)
@@ -152,12 +151,6 @@ class CrowdEM(CrowdClassifier):
         if len(rest):
             log_prior[rest] = model.log_prob(some_rows(features, rest))
         return Learned(model, found.annotators, run.trace, run.n_iter, run.converged, log_prior)
-
-    def _rows(self, votes: Annotations) -> Floats:
-        """Dirichlet parameters of confusion rows before any vote, [1 or A, L, K]."""
-        if isinstance(self.annotator_prior, str) and self.annotator_prior == "crowd":
-            return crowd_rows(votes)
-        return dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators)
 
     def _made(self) -> tuple[Any, int]:
         """The estimator, with a seed wherever it has none, and the seed."""

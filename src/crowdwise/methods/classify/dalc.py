@@ -33,11 +33,10 @@ import torch
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
-from crowdwise.estimator.carry import positions
+from crowdwise.estimator.carry import named_annotators
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import Learned
@@ -160,12 +159,8 @@ class DALC(NeuralClassifier):
             Ids of the annotators, in the order of the columns; by default all of the fit. One never seen is like the
             crowd. For many rows and annotators, multiply `traits(X)` and `embedding_` some at a time instead.
         """
-        result = self._fitted()
         traits = self.traits(X)
-        model: Expertise = result.annotators
-        if annotators is not None:
-            ids = vocabulary_array(tidy(series_of(np.asarray(annotators))))
-            model = model.aligned(positions(ids, result.votes.annotators), np.empty(0, np.int64))
+        model: Expertise = named_annotators(self._fitted(), annotators)
         return model.reliability(traits)
 
     def traits(self, X: Any) -> Floats:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.engines.gradient.stream import StreamRows
 from crowdwise.errors import InputError, SettingError
 
-__all__ = ["check_checkpoint", "device_of", "fingerprint", "seed_of"]
+__all__ = ["check_checkpoint", "device_of", "fingerprint"]
 
 # Rows that tell the data of a checkpoint from others.
 _COMPARED = 1024
@@ -50,15 +49,6 @@ def device_of(name: str) -> torch.device:
             raise SettingError(f"no torch device {name!r} on this machine; try cpu") from None
         return device
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def seed_of(random_state: Any) -> int:
-    """The seed of a run; None draws one."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**31))
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
-        raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}")
-    return int(random_state)
 
 
 def fingerprint(method: str, settings: Mapping[str, Any], rows: Rows, votes: Annotations) -> str:

@@ -38,6 +38,7 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.opened import NotThere
 from crowdwise.methods.classify.process import SAMPLE, ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.methods.classify.runs import Start
+from crowdwise.methods.classify.start import rows_before_votes
 from crowdwise.parts.heads.inference_network import InferenceNetworkHead
 from crowdwise.parts.priors.covariance import covariance
 from crowdwise.parts.priors.inference_network import InferenceNetwork, RandomFeatures
@@ -114,7 +115,7 @@ class GPNETCR(ProcessClassifier):
             self._learn_start(network, votes, start)
         head = InferenceNetworkHead(
             votes,
-            self._rows(votes),
+            rows_before_votes(self.annotator_prior, votes),
             start.posterior,
             network,
             beta=self.beta,

@@ -19,10 +19,9 @@ from crowdwise.engines.gradient.rows import evaluated_at_once, rows_of
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import DataWarning, InputError, SettingError, listed
 from crowdwise.estimator.carry import positions
-from crowdwise.estimator.estimator import setting
+from crowdwise.estimator.estimator import seed_of, setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
-from crowdwise.methods.classify.environment import seed_of
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel
 from crowdwise.methods.classify.runs import Task

@@ -15,20 +15,18 @@ from crowdwise.engines.gradient.stopping import warm_epochs
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
-from crowdwise.kernels.clustering import log_softmax_rows
+from crowdwise.kernels.numerics import log_softmax
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.chosen_settings import SCALINGS, chosen_settings
 from crowdwise.methods.classify.network_model import NetworkModel
 from crowdwise.methods.classify.opened import SAMPLE, OpenedProcess, answers_at, sampled
 from crowdwise.methods.classify.runs import Start
-from crowdwise.methods.classify.start import crowd_rows
 from crowdwise.methods.classify.variational import settled
 from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.batch import n_batches
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.heads.head import Head
-from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
 
 __all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"]
@@ -99,14 +97,8 @@ class ProcessClassifier(OpenedProcess):
         if network is not None:
             self.kernel = network
 
-    def _rows(self, votes: Annotations) -> Floats:
-        """Dirichlet parameters of confusion rows before any vote, [1 or A, L, K]."""
-        if isinstance(self.annotator_prior, str) and self.annotator_prior == "crowd":
-            return crowd_rows(votes)
-        return dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators)
-
     def _before_votes(self, log_prob: Floats) -> Floats:
-        return log_softmax_rows(log_prob + self.log_shares_)
+        return log_softmax(log_prob + self.log_shares_)
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         before = self._previous(features, votes)

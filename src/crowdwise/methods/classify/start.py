@@ -14,8 +14,9 @@ from crowdwise.kernels.numerics import clamp, vote_shares
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.habits import Habits
 from crowdwise.parts.annotators.model import counts_of, weight_of
+from crowdwise.parts.priors.abilities import dirichlet_rows
 
-__all__ = ["attended_rows", "crowd_confusion", "crowd_rows", "start_confusion", "start_posterior"]
+__all__ = ["attended_rows", "crowd_confusion", "crowd_rows", "rows_before_votes", "start_confusion", "start_posterior"]
 
 # Steps of attention and habits for given labels: they hardly move after twenty.
 _STEPS = 50
@@ -92,6 +93,13 @@ def crowd_rows(votes: Annotations) -> Floats:
         warnings.simplefilter("ignore", DataWarning)
         fitted = make_aggregator("cbcc", communities=1, class_prior="anchored").fit(votes)
     return np.asarray(fitted.result_.annotators.eta_mlk)
+
+
+def rows_before_votes(annotator_prior: Any, votes: Annotations) -> Floats:
+    """Dirichlet parameters of confusion rows before any vote, [1 or A, L, K]: as given, or "crowd" for `crowd_rows`."""
+    if isinstance(annotator_prior, str) and annotator_prior == "crowd":
+        return crowd_rows(votes)
+    return dirichlet_rows(annotator_prior, votes.n_classes, votes.annotators)
 
 
 def start_confusion(votes: Annotations, posterior: Floats) -> Floats:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -44,6 +44,7 @@ from crowdwise.methods.classify.feature_map import mapped_rows, own_map
 from crowdwise.methods.classify.opened import answers_at, standardisation
 from crowdwise.methods.classify.process import ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.methods.classify.runs import Start
+from crowdwise.methods.classify.start import rows_before_votes
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.process import ProcessHead
 from crowdwise.parts.priors.covariance import PerClass, covariance
@@ -54,6 +55,9 @@ __all__ = ["SVGP", "SVGPCR", "build_process"]
 
 # Natural steps up to here never lowered the bound of full batches; longer ones may, and those of one diverge.
 _SAFE_RATE = 0.6
+
+
+HeadT = TypeVar("HeadT", bound=ProcessHead)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -171,12 +175,16 @@ class SVGPCR(ProcessClassifier):
         return made, spec
 
     def _head(self, votes: Annotations, start: Start) -> ProcessHead:
+        return self._head_of(ProcessHead, votes, start)
+
+    def _head_of(self, kind: type[HeadT], votes: Annotations, start: Start, **more: Any) -> HeadT:
+        """A head of this kind over the process of the start."""
         assert isinstance(start.network, nn.Sequential)
         process = start.network[1]
         assert isinstance(process, SparseGP)
-        head = ProcessHead(
+        head = kind(
             votes,
-            self._rows(votes),
+            rows_before_votes(self.annotator_prior, votes),
             start.posterior,
             process,
             rate=self.rate,
@@ -186,6 +194,7 @@ class SVGPCR(ProcessClassifier):
             together=self.epochs // 2,
             memoised=self.steps == "memoised",
             anchored=self.class_shares == "anchored",
+            **more,
         )
         self._stepped(head)
         return head

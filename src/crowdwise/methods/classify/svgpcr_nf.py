@@ -63,22 +63,8 @@ class SVGPCRNF(SVGPCR):
         assert isinstance(start.network, nn.Sequential)
         process = start.network[1]
         assert isinstance(process, FlowGP)
-        head = FlowProcessHead(
-            votes,
-            self._rows(votes),
-            start.posterior,
-            process,
-            rate=self.rate,
-            warmup=self._warm_epochs(votes),
-            learning=self._learning(votes),
-            frozen=self.frozen,
-            together=self.epochs // 2,
-            base=0 if self._earlier is not None and bool(process.flowing) else round(self.base * self.epochs),
-            memoised=self.steps == "memoised",
-            anchored=self.class_shares == "anchored",
-        )
-        self._stepped(head)
-        return head
+        base = 0 if self._earlier is not None and bool(process.flowing) else round(self.base * self.epochs)
+        return self._head_of(FlowProcessHead, votes, start, base=base)
 
 
 @builds("flow-gp")

@@ -26,11 +26,11 @@ from crowdwise.engines.gradient.threads import threads_for
 from crowdwise.engines.gradient.trainer import Trainer
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
-from crowdwise.estimator.estimator import random_state_setting, setting
+from crowdwise.estimator.estimator import random_state_setting, seed_of, setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.align import n_rows_of
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
-from crowdwise.methods.classify.environment import check_checkpoint, device_of, fingerprint, seed_of
+from crowdwise.methods.classify.environment import check_checkpoint, device_of, fingerprint
 from crowdwise.methods.classify.item_weights import item_weights
 from crowdwise.methods.classify.judging import given_data, given_judge, held_out_judge
 from crowdwise.methods.classify.network_model import NetworkModel, check_mixed, suited_rows

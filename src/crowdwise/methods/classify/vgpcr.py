@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, Progress, alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, Progress, alternate, warn_unless_converged
 from crowdwise.errors import InputError
 from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.types import Floats, Integers
@@ -104,7 +104,7 @@ class BinaryClassifier(CrowdClassifier):
         table = scaling.apply(some)
         prior = self._process(table)
         annotators = DirichletConfusion.start(rows, votes.n_annotators)
-        fit = best_of(lambda first: self._alternated(fewer, prior, annotators, first, progress), [start])
+        fit = warn_unless_converged(self._alternated(fewer, prior, annotators, start, progress))
         model = self._model(fit, table, scaling)
         log_prior = self._log_prior(fit, model, features, taught)
         return Learned(model, fit.annotators, fit.trace, fit.n_iter, fit.converged, log_prior)

@@ -28,7 +28,8 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, warn_unless_converged
+from crowdwise.estimator.carry import named_annotators
 from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
@@ -94,13 +95,8 @@ class Yan(CrowdClassifier):
         # As many units of penalty as components: from item to item, log-odds then differ by about one from the crowd's.
         strength = rows.shape[1] if self.reliability_l2 is None else self.reliability_l2
         annotators = ItemReliability.start(rows, votes.n_annotators, votes.n_classes, l2=float(strength))
-        known = fewer.known_codes
-        fit = best_of(
-            lambda first: alternate(
-                fewer, prior, annotators, start=first, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress
-            ),
-            [start],
-        )
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": progress}
+        fit = warn_unless_converged(alternate(fewer, prior, annotators, start=start, known=fewer.known_codes, **options))
         model = replace(model, weights=fit.prior.raw_weights)
         # The items without votes have features, too.
         everyone = replace(fit.annotators, features=model.project(features))
@@ -121,15 +117,9 @@ class Yan(CrowdClassifier):
             Ids of the annotators, in the order of the columns; by default all of the fit.
             One never seen is like the crowd.
         """
-        from crowdwise.data.encode import series_of, tidy, vocabulary_array
-        from crowdwise.estimator.carry import positions
-
         result = self._fitted()
         rows = self._projected(checked_features(self, X, fitting=False, images=False))
-        model: ItemReliability = result.annotators
-        if annotators is not None:
-            ids = vocabulary_array(tidy(series_of(np.asarray(annotators))))
-            model = model.aligned(positions(ids, result.votes.annotators), np.empty(0, np.int64))
+        model: ItemReliability = named_annotators(result, annotators)
         return model.reliability(rows)
 
     #: The name by which policies ask, as of `dalc`.

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from crowdwise.engines.loop import Progress, Round, loop
+from crowdwise.kernels.numerics import ratio
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.clusters.pairs import Pairs, Rates
 
@@ -66,7 +67,7 @@ def fit_blocks(
         mass = f * (add(over_h) @ f + add(over_g) @ _others(f)) + pseudo
         total = mass.sum(axis=1, keepdims=True)
         # Items that nobody was asked about keep what they have.
-        after = np.where(total > 0, mass / np.where(total > 0, total, 1.0), f)
+        after = ratio(mass, total, f)
         # Memberships are mixed here and end in one cluster: the objective alone decides when they have settled.
         return (after, rates.update(pairs, linked)), Round(0.0, {"objective": objective})
 

@@ -33,7 +33,7 @@ from crowdwise.engines.shards import Shard, Tally
 from crowdwise.errors import SettingError
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import random_state_setting, setting
-from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.history import right_and_wrong_in_all
 from crowdwise.estimator.registry import make_aggregator
 from crowdwise.kernels.numerics import clamp, harden, overall_shares, vote_shares
 from crowdwise.kernels.types import Floats
@@ -101,7 +101,7 @@ def start_from_votes(shard: Shard, prior: Any, annotators: Any, overall: Floats,
 def one_coin_parts(problem: Problem, right: float = 2.0, wrong: float = 1.0) -> OneAccuracy:
     """One accuracy per annotator with these pseudo-answers, before any vote."""
     n_annotators, n_classes = problem.crowd.n_annotators, problem.crowd.n_classes
-    was_right, was_wrong = (part.sum(axis=1) for part in right_and_wrong(problem.history, n_annotators, n_classes))
+    was_right, was_wrong = right_and_wrong_in_all(problem.history, n_annotators, n_classes)
     return OneAccuracy.start(was_right + right, was_wrong + wrong, n_classes)
 
 

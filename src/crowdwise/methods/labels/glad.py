@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from crowdwise.engines.loop import ABOUT_TOL, Fit
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
-from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.history import right_and_wrong_in_all
 from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.difficulty import AbilityDifficulty
 
@@ -43,6 +43,6 @@ class GLAD(IterativeAggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         votes = problem.votes
-        right, wrong = (part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes))
+        right, wrong = right_and_wrong_in_all(problem.history, votes.n_annotators, votes.n_classes)
         model = AbilityDifficulty.start(right, wrong, votes.n_items, votes.n_classes)
         return self.alternate(problem, problem.marginals(), model)

@@ -20,14 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from crowdwise.engines.independence import LEVEL
 from crowdwise.engines.loop import Fit
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import setting
-from crowdwise.estimator.history import right_and_wrong
-from crowdwise.kernels.numerics import clamp
+from crowdwise.estimator.history import right_and_wrong_in_all
+from crowdwise.kernels.numerics import clamp, ratio
 from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
 from crowdwise.parts.annotators.group_votes import GroupVotes
 
@@ -52,10 +50,10 @@ class GroupVote(Aggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         votes = problem.votes
-        right, wrong = (part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes))
+        right, wrong = right_and_wrong_in_all(problem.history, votes.n_annotators, votes.n_classes)
         total = right + wrong
         typical = float(right.sum() / total.sum()) if total.sum() > 0 else 1.0
-        weight = np.where(total > 0, right / np.where(total > 0, total, 1.0), typical)
+        weight = ratio(right, total, typical)
         model = GroupVotes.start(groups_of(votes, self.groups, self.level), weight, typical)
         prior = problem.marginals()
         voices = model.voices(votes)

@@ -34,7 +34,7 @@ import polars as pl
 
 from crowdwise.data.encode import series_of, translate
 from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, alternate, warn_unless_converged
-from crowdwise.errors import SettingError
+from crowdwise.errors import SettingError, check_share
 from crowdwise.estimator.aggregator import Aggregator, as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.estimator import setting
@@ -164,8 +164,7 @@ class ItemGroupDS(Aggregator):
 
         result = self._fitted()
         groups = _groups_of(result.votes)
-        if not 0 < level < 1:
-            raise SettingError(f"level must be between 0 and 1; got {level!r}")
+        check_share("level", level)
         model, classes = result.annotators, series_of(result.votes.classes)
         beta = model.beta_plk.transpose(0, 2, 1)
         total = beta.sum(axis=2, keepdims=True)

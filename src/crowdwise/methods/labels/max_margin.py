@@ -40,7 +40,7 @@ from crowdwise.engines.loop import Fit
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import setting
-from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.history import right_and_wrong_in_all
 from crowdwise.kernels.numerics import best_class, clamp, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.margin import MarginWeights
@@ -61,7 +61,7 @@ class MaxMarginVote(Aggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         votes = problem.votes
-        earlier = [part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes)]
+        earlier = right_and_wrong_in_all(problem.history, votes.n_annotators, votes.n_classes)
         eta, codes, converged = np.zeros(votes.n_annotators), np.empty(0, np.int64), False
         # Also in an update: labels have several fixed points, and the majority always leads to the same one.
         scores = problem.shares
@@ -80,7 +80,7 @@ class MaxMarginVote(Aggregator):
             warnings.warn(f"labels still changed after {rounds} rounds; raise max_iter", ConvergenceWarning, stacklevel=4)
         return self._read_out(problem, eta, rounds, converged)
 
-    def _weights(self, votes: Annotations, codes: Integers, earlier: list[Floats], start: Floats) -> Floats:
+    def _weights(self, votes: Annotations, codes: Integers, earlier: tuple[Floats, Floats], start: Floats) -> Floats:
         """The smoothed multiclass SVM on the labels `codes`: its one solution, [A]."""
         from scipy.optimize import minimize
 

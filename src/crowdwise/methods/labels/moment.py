@@ -28,7 +28,7 @@ from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import announce, setting
-from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.history import right_and_wrong_in_all
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Flags, Floats, Integers
@@ -205,7 +205,7 @@ class AccuracyMoments(MomentAggregator):
 
     def _empty(self, problem: Problem) -> OneAccuracy:
         votes = problem.votes
-        right, wrong = (part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes))
+        right, wrong = right_and_wrong_in_all(problem.history, votes.n_annotators, votes.n_classes)
         return OneAccuracy.start(right + self.right, wrong + self.wrong, votes.n_classes)
 
     def _filled(self, problem: Problem, estimate: Estimate) -> OneAccuracy:

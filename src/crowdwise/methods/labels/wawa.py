@@ -22,8 +22,8 @@ import numpy as np
 from crowdwise.engines.loop import Fit
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.estimator.aggregator import Aggregator, Problem
-from crowdwise.estimator.history import right_and_wrong
-from crowdwise.kernels.numerics import best_class
+from crowdwise.estimator.history import right_and_wrong_in_all
+from crowdwise.kernels.numerics import best_class, ratio
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.majority import weighted_vote
 from crowdwise.parts.annotators.model import sum_by_annotator
@@ -41,11 +41,11 @@ class Wawa(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         crowd = problem.crowd
         first = weighted_vote(problem, VoteWeights(np.ones(crowd.n_annotators)))
-        earlier = [part.sum(axis=1) for part in right_and_wrong(problem.history, crowd.n_annotators, crowd.n_classes)]
+        earlier = right_and_wrong_in_all(problem.history, crowd.n_annotators, crowd.n_classes)
         right = problem.shards.total(agreements, first.prior.probability).sums[0] + earlier[0]
         total = crowd.answers.sum(axis=1) + earlier[0] + earlier[1]
         typical = float(right.sum() / total.sum()) if total.sum() > 0 else 1.0
-        weight = np.where(total > 0, right / np.where(total > 0, total, 1.0), typical)
+        weight = ratio(right, total, typical)
         return weighted_vote(problem, VoteWeights(weight, typical), n_iter=2)
 
 

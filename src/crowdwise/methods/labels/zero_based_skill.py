@@ -23,8 +23,8 @@ import numpy as np
 from crowdwise.engines.loop import Fit
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import setting
-from crowdwise.estimator.history import right_and_wrong
-from crowdwise.kernels.numerics import best_class
+from crowdwise.estimator.history import right_and_wrong_in_all
+from crowdwise.kernels.numerics import best_class, ratio
 from crowdwise.methods.labels.majority import weighted_vote
 from crowdwise.parts.annotators.model import sum_by_annotator
 from crowdwise.parts.annotators.weights import VoteWeights
@@ -44,7 +44,7 @@ class ZeroBasedSkill(Aggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         votes = problem.votes
-        earlier = [part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes)]
+        earlier = right_and_wrong_in_all(problem.history, votes.n_annotators, votes.n_classes)
         total = votes.weight_per_annotator + earlier[0] + earlier[1]
         weight = np.full(votes.n_annotators, 1 / votes.n_classes + 1e-5)
         rate, step, still = self.rate, 0, False
@@ -55,7 +55,7 @@ class ZeroBasedSkill(Aggregator):
             vote = weighted_vote(problem, VoteWeights(weight, float(weight.mean())))
             labels = best_class(vote.posterior, vote.prior.probability)
             right = sum_by_annotator(votes, (votes.label == labels[votes.item]).astype(float)) + earlier[0]
-            agreement = np.where(total > 0, right / np.where(total > 0, total, 1.0), weight)
+            agreement = ratio(right, total, weight)
             moved = rate * (agreement - weight)
             weight = weight + moved
             still = bool(np.abs(moved).max(initial=0.0) < 1e-12)

@@ -18,7 +18,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, union, vocabulary_array
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.estimator.aggregator import Aggregator, as_annotations
+from crowdwise.estimator.aggregator import Aggregator, as_annotations, warn_of_new_classes
 from crowdwise.estimator.estimator import check_settings, check_tables, setting
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.outcome import Result
@@ -147,11 +147,7 @@ class OnlineAggregator(Aggregator):
         classes = union([state.classes, arriving.classes], sort=False)
         self._check(classes, len(state.annotators) + arriving.n_annotators, state.n_votes + arriving.n_votes)
         known = None if gold is None else known_classes(gold, state, arriving, classes)
-        added = classes[len(state.classes) :].tolist()
-        if added:
-            warnings.warn(
-                f"classes that the earlier votes did not have: {', '.join(map(str, added))}", DataWarning, stacklevel=2
-            )
+        warn_of_new_classes(classes[len(state.classes) :])
         vars(self).pop("result_", None)
         self._take_in(arriving, known, progress)
         return self

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from crowdwise.engines.loop import Progress
+from crowdwise.kernels.numerics import ratio
 from crowdwise.kernels.ties import Terms, start_of, terms
 from crowdwise.methods.rank.games import Floats, Games
 from crowdwise.methods.rank.laplacian import Laplacian
@@ -189,7 +190,7 @@ def _strengths(problem: Problem, kind: str, strength: Floats, factor: float) -> 
         # The root of the product is below the mean of its tangents, so each strength gets half of it.
         rate = games.spread(per_game * (1 + root / (2 * low)), per_game * (1 + root / (2 * high)))
     rate += prior / (strength + 1)
-    updated: Floats = np.where(rate > 0, wins / np.where(rate > 0, rate, 1.0), strength)
+    updated: Floats = ratio(wins, rate, strength)
     return updated
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from crowdwise.data.label_sets import LabelSets
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import ratio, segment_sum
 from crowdwise.kernels.types import Floats
 
 __all__ = ["Evidence"]
@@ -67,4 +67,4 @@ class Evidence:
         ones = np.ones((answers.n_annotators, answers.n_labels))
         asked, chosen = self.asked(), self.log_lik(ones, 0 * ones)
         overall = (chosen.sum(axis=0) + 0.5) / (asked.sum(axis=0) + 1)
-        return np.where(asked > 0, chosen / np.where(asked > 0, asked, 1.0), overall)
+        return ratio(chosen, asked, overall)

@@ -30,12 +30,12 @@ from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import encode, series_of
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.data.storable import storable
-from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, warn_unless_converged
 from crowdwise.errors import InputError
 from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.estimator import Estimator, setting
 from crowdwise.estimator.outcome import Outcome
-from crowdwise.kernels.numerics import best_class, segment_sum
+from crowdwise.kernels.numerics import best_class, ratio, segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.priors.marginals import Marginals
@@ -142,7 +142,7 @@ class PartialVotes(Outcome):
                 "annotator": series_of(votes.annotators),
                 "n_votes": votes.votes_per_annotator,
                 "n_against": against.astype(np.int64),
-                "agrees": np.where(total > 0, right / np.where(total > 0, total, 1.0), np.nan),
+                "agrees": ratio(right, total, np.nan),
             }
         ).with_columns(pl.col("agrees").fill_nan(None))
 
@@ -192,18 +192,17 @@ class PartialDawidSkene(Estimator):
         pseudo = self._pseudo_votes(votes, symbols)
         uniform = np.full(pseudo.shape, 1 / pseudo.shape[1])
         n_classes = len(symbols.classes)
-        done = best_of(
-            lambda begin: alternate(
+        done = warn_unless_converged(
+            alternate(
                 votes,
                 Marginals(np.full(n_classes, 1 / n_classes)),
                 Confusion(pseudo, uniform, np.full(pseudo.shape[1:], 1 / pseudo.shape[1])),
-                start=begin,
+                start=_shares(votes, symbols),
                 known=np.empty(0, np.int16),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 progress=progress,
-            ),
-            [_shares(votes, symbols)],
+            )
         )
         self.result_ = PartialVotes(
             method=self.name,
@@ -255,4 +254,4 @@ def _shares(votes: Annotations, symbols: Symbols) -> Floats:
     rows = spread[votes.label] * votes.weights[:, None]
     total = np.stack([segment_sum(votes.item, rows[:, k], votes.n_items) for k in range(n_classes)], axis=1)
     mass = total.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 1 / n_classes))
+    return np.asarray(ratio(total, mass, 1 / n_classes))

@@ -20,7 +20,7 @@ import numpy as np
 
 from crowdwise.data.answers import ReadOnly
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.numerics import log_floored, softmax
 from crowdwise.kernels.types import Flags, Floats
 
 __all__ = ["Patterns", "Posterior"]
@@ -72,10 +72,8 @@ class Patterns(ReadOnly):
             common = sets[np.lexsort((np.arange(len(sets)), -count))[:n_patterns]]
             theta = np.where(common, _SURE, 1 - _SURE)
         scores = shares_nl @ np.log(theta).T + (1 - shares_nl) @ np.log(1 - theta).T
-        pattern = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
-        pattern /= pattern.sum(axis=1, keepdims=True)
         given = np.broadcast_to(shares_nl, (len(theta), n_items, n_labels))
-        return cls(np.full(len(theta), 1 / len(theta)), theta, centre, weight), Posterior(pattern, given)
+        return cls(np.full(len(theta), 1 / len(theta)), theta, centre, weight), Posterior(softmax(scores), given)
 
     def update(self, posterior: Posterior) -> Patterns:
         """M-step: shares of patterns with a pseudo-item each in all, labels with `weight` pseudo-items."""

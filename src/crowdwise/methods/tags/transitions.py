@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from crowdwise.kernels.chains import Messages
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored, ratio
 from crowdwise.kernels.types import Flags, Floats
 
 __all__ = ["DirichletTransitions", "TransitionModel", "Transitions", "counted"]
@@ -65,7 +65,7 @@ class Transitions:
         """Normalise the rows."""
         mass = np.where(self.allowed, counts + self.pseudo_count, 0.0)
         total = mass.sum(axis=1, keepdims=True)
-        return replace(self, table_jk=np.where(total > 0, mass / np.where(total > 0, total, 1.0), self.table_jk))
+        return replace(self, table_jk=ratio(mass, total, self.table_jk))
 
     def weights(self) -> tuple[Floats, Floats]:
         """The probabilities."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.numerics import log_floored, ratio
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import (
     ByTable,
@@ -163,7 +163,7 @@ class ClassAccuracy(FittedToCounts, ByTable, WithoutPosterior):
 def _accuracy(right: Any, wrong: Any) -> Floats:
     """The maximiser of right log w + wrong log(1 - w) inside the allowed interval; one half without data."""
     total = right + wrong
-    share = np.where(total > 0, right / np.where(total > 0, total, 1.0), 0.5)
+    share = ratio(right, total, 0.5)
     return np.clip(share, _EDGE, 1 - _EDGE)
 
 

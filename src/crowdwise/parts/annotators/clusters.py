@@ -18,8 +18,8 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.clustering import soft_clusters
+from crowdwise.kernels.numerics import log_floored, log_softmax
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import ByTable, WithoutPosterior, counts_of, normalised, taken
 
@@ -49,7 +49,7 @@ class ClusterConfusion(ByTable, WithoutPosterior):
         counts = counts_of(votes, posterior) + self.earlier_alk
         if len(self.rho_aj):
             scores = np.einsum("alk,jlk->aj", counts, log_floored(self.pi_jlk), optimize=True) + log_floored(self.tau_j)
-            rho = np.exp(log_softmax_rows(scores))
+            rho = np.exp(log_softmax(scores))
         else:
             rho = soft_clusters(counts, len(self.tau_j))
         pooled = np.einsum("aj,alk->jlk", rho, counts, optimize=True) + self.smoothing

@@ -22,9 +22,9 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
+from crowdwise.kernels.clustering import soft_clusters
 from crowdwise.kernels.gamma import digamma, log_gamma
-from crowdwise.kernels.numerics import expected_log, in_ranges, log_floored
+from crowdwise.kernels.numerics import expected_log, in_ranges, log_floored, log_softmax
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import FittedToConfusion, counts_of, taken
 
@@ -77,7 +77,7 @@ class CommunityConfusion(FittedToConfusion):
         if first:
             rho = soft_clusters(counts, len(self.h_m))
         else:
-            rho = np.exp(log_softmax_rows(_evidence(counts, self.eta_mlk) + log_floored(self.h_m)))
+            rho = np.exp(log_softmax(_evidence(counts, self.eta_mlk) + log_floored(self.h_m)))
         eta = self.eta_mlk
         if first:
             for _ in range(_FIRST_STEPS):

@@ -23,7 +23,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
-from crowdwise.kernels.numerics import log_floored, overwrite, segment_sum
+from crowdwise.kernels.numerics import log_floored, overwrite, ratio, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import (
     WithoutPosterior,
@@ -192,5 +192,5 @@ class CumulativeLink(WithoutPosterior):
         flat = np.zeros((1, self.n_classes))
         states, _ = self._states(votes, states_log_prior(flat, self._log_share(), silent, certain))
         total = states.sum(axis=2, keepdims=True)
-        inside = np.where(total > 0, states / np.where(total > 0, total, 1.0), 1 / self.n_nodes)
+        inside = ratio(states, total, 1 / self.n_nodes)
         return np.asarray((posterior[:, :, None] * inside).reshape(len(posterior), -1))

@@ -17,6 +17,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import LogisticVotes, climb, logistic_terms
+from crowdwise.kernels.numerics import ratio
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import WithoutMatrices, evidence_of_odds, taken, voted_log_lik, weight_of
 
@@ -83,7 +84,7 @@ class AbilityDifficulty(WithoutMatrices):
         """Add the N(1, 1) prior and the annotator's earlier answers, taken at average easiness."""
         scale = np.exp(_CENTRE)
         total = self.right + self.wrong
-        share = np.where(total > 0, self.right / np.where(total > 0, total, 1.0), 0.0)
+        share = ratio(self.right, total, 0.0)
         value, slope, curve = logistic_terms(a * scale, share, total)
         prior = [value - 0.5 * (a - _CENTRE) ** 2, slope * scale + _CENTRE - a, curve * scale**2 + 1]
         return np.asarray(terms + np.column_stack(prior))

@@ -14,7 +14,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable, within
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import ratio, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import taken
 from crowdwise.parts.annotators.weights import VoteShares
@@ -55,7 +55,7 @@ class GroupVotes(VoteShares):
         """Share of the groups' voices, [N, K]; items without any get the class prior."""
         mass = self.voices(votes) if voices is None else voices
         total = mass.sum(axis=1, keepdims=True)
-        return np.where(total > 0, mass / np.where(total > 0, total, 1.0), prior)
+        return ratio(mass, total, prior)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """What each vote adds to the share of each class, [len(index), K]; the outvoted of a group add nothing."""

@@ -30,6 +30,7 @@ from crowdwise.kernels.numerics import (
     confusion_counts,
     in_ranges,
     log_floored,
+    ratio,
     segment_sum,
     softmax_into,
 )
@@ -143,7 +144,7 @@ class GroupConfusion(WithoutPosterior):
         joint = self._log_mu(segment_sum(cell, rows.ravel(), size).reshape(-1, n_classes), key % len(self.xi_jkc))
         correction = joint - segment_sum(cell, alone.ravel(), size).reshape(-1, n_classes)
         total = segment_sum(pair, weight, len(key))[pair]
-        share = np.where(total > 0, weight / np.where(total > 0, total, 1.0), 0.0)
+        share = ratio(weight, total, 0.0)
         return np.asarray(alone + share[:, None] * correction[pair])
 
     def penalty(self) -> float:

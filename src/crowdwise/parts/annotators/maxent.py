@@ -33,7 +33,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, softmax_into
+from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, ratio, softmax_into
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import WithoutMatrices, counts_of, taken, weight_of, weighted
 
@@ -206,7 +206,7 @@ def _climbed(table: Floats, pull: Floats, voted: Floats, expected: Floats, penal
     room = penalty * share.sum(axis=1, keepdims=True)
     step += share * (expected * step).sum(axis=1, keepdims=True) / np.where(room > 0, room, 1.0)
     width = np.ptp(step, axis=1, keepdims=True)
-    length = np.where(width > 0, np.log1p(width) / np.where(width > 0, width, 1.0), 1.0)
+    length = ratio(np.log1p(width), width, 1.0)
     moved = np.where(expected.sum(axis=1, keepdims=True) > _NOTHING, length * step, -pull)
     return np.asarray(table + moved - (table + moved).mean(axis=1, keepdims=True))
 

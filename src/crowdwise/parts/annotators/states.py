@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.numerics import ratio
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import table_log_lik
 
@@ -35,5 +36,5 @@ def states_log_lik(votes: Annotations, index: Integers, log_table_als: Floats, l
 def shared_log_lik(votes: Annotations, index: Integers, own_ek: Floats, together_ek: Floats) -> Floats:
     """A vote's own evidence plus its part, by weight, of what the votes of its item say together, [len(index), K]."""
     total = votes.weight_per_item[votes.item[index]]
-    part = np.where(total > 0, votes.weights[index] / np.where(total > 0, total, 1.0), 0.0)
+    part = ratio(votes.weights[index], total, 0.0)
     return np.asarray(own_ek + part[:, None] * together_ek)

@@ -27,7 +27,7 @@ import numpy as np
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.gamma import digamma
-from crowdwise.kernels.numerics import expected_log
+from crowdwise.kernels.numerics import expected_log, softmax
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.communities import log_evidence
 from crowdwise.parts.annotators.model import FittedToConfusion, taken, taken_unless_shared
@@ -69,8 +69,7 @@ class Tiers(FittedToConfusion):
         n_tiers = len(self.share_g)
         centre = _first_centres(counts, n_tiers) if first else self.centre_glk
         score = np.log(self.share_g) + log_evidence(counts, centre)
-        member = np.exp(score - score.max(axis=1, keepdims=True, initial=-np.inf))
-        member /= member.sum(axis=1, keepdims=True)
+        member = softmax(score)
         share = (member.sum(axis=0) + 1) / (len(counts) + n_tiers)
         if not first:
             centre = np.stack([_step(counts, member[:, g], centre[g]) for g in range(n_tiers)])

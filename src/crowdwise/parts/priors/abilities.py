@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.errors import DataWarning, SettingError
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.numerics import log_floored, ratio
 from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = [
@@ -237,7 +237,7 @@ def _from_uniforms(prior: AbilityPrior, uniform: Floats, n_classes: int) -> Floa
     gamma = gammaincinv(prior.row_parameters(n_classes), uniform)
     total = gamma.sum(axis=1, keepdims=True)
     # Tiny parameters underflow: a row without any mass is that of a perfect annotator.
-    return np.where(total > 0, gamma / np.where(total > 0, total, 1.0), np.eye(n_classes))
+    return ratio(gamma, total, np.eye(n_classes))
 
 
 def named_prior(text: str, n_classes: int) -> AbilityPrior:

@@ -15,6 +15,7 @@ from crowdwise.data.gold import encode_gold
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, SettingError
 from crowdwise.estimator.registry import make
 from crowdwise.report.plot.axes import axes_of, label_of
+from crowdwise.trust.heldout import random_places
 from crowdwise.trust.metrics import accuracy
 
 __all__ = ["accuracy_by_votes", "learning_curve"]
@@ -42,11 +43,7 @@ def accuracy_by_votes(
     for most in per_item:
         found, sizes = [], []
         for _ in range(repeats):
-            # The place of a vote in a random order of its item's votes.
-            order = np.lexsort((rng.random(votes.n_votes), votes.item))
-            place = np.empty(votes.n_votes, np.int64)
-            place[order] = np.arange(votes.n_votes) - votes.item_ptr[:-1][votes.item]
-            part = votes.take_votes(place < most)
+            part = votes.take_votes(random_places(votes, rng) < most)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 warnings.simplefilter("ignore", DataWarning)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import InputError, check_share
 from crowdwise.estimator.experience import EXPONENT_SD
 from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
@@ -207,9 +207,8 @@ def certify(result: Result, checked: Any, error: float = 0.05, level: float = 0.
     >>> audit.n_certified > 60, audit.right.low < audit.right.share
     (True, True)
     """
-    for name, value in (("error", error), ("level", level)):
-        if not 0 < value < 1:
-            raise SettingError(f"{name} must be between 0 and 1; got {value!r}")
+    check_share("error", error)
+    check_share("level", level)
     checks = checks_of(result, checked)
     if not (checks.code != -1).any():
         raise InputError("no label is checked yet; fill in the column 'true label', one class per row")

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import Where, as_text, codes_of, series_of, tidy, to_polars
+from crowdwise.data.encode import Where, as_text, codes_of, plain_name, series_of, tidy, to_polars
 from crowdwise.data.gold import TRUE_LABEL, UNCLEAR
 from crowdwise.errors import CrowdwiseError, InputError, SettingError, did_you_mean, listed
 from crowdwise.estimator.outcome import Result
@@ -126,7 +126,7 @@ def check_unfilled(path: Path, instead: str = "certify it with --checked, add dr
 
 def _plain_names(columns: list[str]) -> dict[str, str]:
     """Columns by their names without case, spaces and dashes."""
-    return {"".join(c for c in column.lower() if c.isalnum()): column for column in columns}
+    return {plain_name(column): column for column in columns}
 
 
 def _columns(columns: list[str], name: str) -> dict[str, str]:

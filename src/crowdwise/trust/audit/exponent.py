@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.numerics import log_floored, softmax
 from crowdwise.kernels.types import Flags, Floats, Integers
 
 __all__ = ["PRIOR_MEAN", "PRIOR_SD", "Exponent", "update_exponent"]
@@ -82,7 +82,7 @@ def update_exponent(
     center = float(weight @ _GRID)
     posterior = np.zeros(log_q.shape)
     for g in np.flatnonzero(weight > 1e-4 * weight.max()).tolist():
-        posterior += weight[g] * _softmax(log_q / (n_votes ** _GRID[g])[:, None] + shift[g])
+        posterior += weight[g] * softmax(log_q / (n_votes ** _GRID[g])[:, None] + shift[g])
     posterior /= posterior.sum(axis=1, keepdims=True)
     spread = float(np.sqrt(weight @ (_GRID - center) ** 2))
     return Exponent(posterior, center, spread, np.asarray(weight @ shift))
@@ -94,7 +94,7 @@ def _best_intercepts(tempered: Floats, truth: Integers, free: Flags) -> tuple[Fl
     seen = np.bincount(truth, minlength=tempered.shape[1])[classes]
     hessian = np.eye(len(classes)) / INTERCEPT_SD**2
     for _ in range(25 if len(classes) else 0):
-        q = _softmax(tempered + beta)[:, classes]
+        q = softmax(tempered + beta)[:, classes]
         slope = seen - q.sum(axis=0) - beta[classes] / INTERCEPT_SD**2
         hessian = np.diag(q.sum(axis=0)) - q.T @ q + np.eye(len(classes)) / INTERCEPT_SD**2
         step = np.linalg.solve(hessian, slope)
@@ -102,12 +102,7 @@ def _best_intercepts(tempered: Floats, truth: Integers, free: Flags) -> tuple[Fl
         beta[classes] += step * min(1.0, 1.0 / max(float(np.abs(step).max()), 1e-12))
         if np.abs(step).max() < 1e-8:
             break
-    log_q = log_floored(_softmax(tempered + beta))
+    log_q = log_floored(softmax(tempered + beta))
     fit = float(log_q[np.arange(len(truth)), truth].sum()) - 0.5 * float((beta**2).sum()) / INTERCEPT_SD**2
     volume = float(np.linalg.slogdet(hessian * INTERCEPT_SD**2)[1]) if len(classes) else 0.0
     return beta, fit - 0.5 * volume
-
-
-def _softmax(scores: Floats) -> Floats:
-    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdwise.errors import SettingError
+from crowdwise.errors import check_share
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.audit.strata import Strata, drawing_order, drawing_weights, strata_of
@@ -51,8 +51,7 @@ class Plan:
 
 def plan_of(result: Result, error: float = 0.05, seed: int = 0) -> Plan:
     """Make the plan of drawing for a result; the same result, error and seed make the same plan."""
-    if not 0 < error < 1:
-        raise SettingError(f"error must be between 0 and 1; got {error!r}")
+    check_share("error", error)
     strata = strata_of(result)
     weight = drawing_weights(strata, error)
     order = drawing_order(strata, weight, seed)

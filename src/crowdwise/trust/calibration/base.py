@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,15 +13,7 @@ from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import known_items
 
-__all__ = ["Calibrator", "ProbabilityMap", "known_of", "with_posterior"]
-
-
-class Calibrator(Protocol):
-    """Turns a result into one whose confidence is nearer the truth."""
-
-    def result(self, result: Result) -> Result:
-        """Return `result` with another posterior; everything else is kept."""
-        ...
+__all__ = ["ProbabilityMap", "known_of", "with_posterior"]
 
 
 class ProbabilityMap:

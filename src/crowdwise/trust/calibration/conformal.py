@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdwise.errors import SettingError
+from crowdwise.errors import SettingError, check_share
 from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.calibration.base import known_of
 
@@ -69,8 +69,7 @@ class ConformalSets:
         seed: int | None = 0,
     ) -> ConformalSets:
         """Choose the threshold by items of known class: probability [N, K], truth [N] with -1 where unknown."""
-        if not 0 < alpha < 1:
-            raise SettingError(f"alpha must be between 0 and 1; got {alpha!r}")
+        check_share("alpha", alpha)
         if score not in ("lac", "aps"):
             raise SettingError(f"score must be 'lac' or 'aps'; got {score!r}")
         if randomised and score != "aps":

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdwise.errors import SettingError
+from crowdwise.kernels.numerics import log_softmax
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.base import ProbabilityMap, known_of
 from crowdwise.trust.calibration.temperature import Temperature
@@ -69,16 +70,11 @@ class Dirichlet(ProbabilityMap):
     def apply(self, probability: ArrayLike) -> Floats:
         """Calibrated probabilities, [N, K]."""
         scores = _features(np.asarray(probability, float), self.temperature) @ self.matrix.T + self.offset
-        return np.exp(_log_softmax(scores))
+        return np.exp(log_softmax(scores))
 
 
 def _features(q_nk: Floats, temperature: float) -> Floats:
     return np.asarray(np.log(np.maximum(Temperature(temperature).apply(q_nk), _FLOOR)))
-
-
-def _log_softmax(scores: Floats) -> Floats:
-    scores = scores - scores.max(axis=1, keepdims=True, initial=-np.inf)
-    return np.asarray(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
 
 
 def _fitted(x_mk: Floats, z_m: Integers, l2: float) -> tuple[Floats, Floats]:
@@ -90,7 +86,7 @@ def _fitted(x_mk: Floats, z_m: Integers, l2: float) -> tuple[Floats, Floats]:
 
     def objective(theta: Floats) -> tuple[float, Floats]:
         change, offset = theta[:-n_classes].reshape(n_classes, n_classes), theta[-n_classes:]
-        log_q = _log_softmax(x_mk + x_mk @ change.T + offset)
+        log_q = log_softmax(x_mk + x_mk @ change.T + offset)
         residual = np.exp(log_q) - hit_mk
         slope = np.concatenate([(residual.T @ x_mk).ravel(), residual.sum(axis=0)]) + l2 * theta
         return float(-(hit_mk * log_q).sum() + l2 / 2 * (theta**2).sum()), slope
@@ -110,5 +106,5 @@ def _chosen_l2(x_mk: Floats, z_m: Integers) -> float:
             continue
         for place, l2 in enumerate(_STRENGTHS):
             matrix, offset = _fitted(x_mk[~held], z_m[~held], l2)
-            loss[place] -= _log_softmax(x_mk[held] @ matrix.T + offset)[np.arange(held.sum()), z_m[held]].sum()
+            loss[place] -= log_softmax(x_mk[held] @ matrix.T + offset)[np.arange(held.sum()), z_m[held]].sum()
     return _STRENGTHS[int(loss.argmin())]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdwise.engines.independence import LEVEL, find
-from crowdwise.errors import SettingError
+from crowdwise.errors import SettingError, check_share
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.base import with_posterior
 
@@ -48,8 +48,7 @@ class EffectiveVotes:
 
         `level` is the chance that any group of independent annotators is found.
         """
-        if not 0 < level < 1:
-            raise SettingError(f"level must be between 0 and 1; got {level!r}")
+        check_share("level", level)
         found = find(result.votes, level=level)
         if not found:
             return cls(np.full(result.votes.n_annotators, -1), np.empty(0))

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import InputError, check_share
 from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.trust.calibration.intervals import share_interval, upper_bound
 
@@ -122,9 +122,8 @@ def select(confidence: ArrayLike, rate: float, wrong: ArrayLike | None = None, *
     >>> select([0.99, 0.6, 0.95, 0.9], rate=0.06).accept.tolist()  # (0.01 + 0.05 + 0.1) / 3 = 0.053
     [True, False, True, True]
     """
-    for name, value in (("rate", rate), ("delta", delta)):
-        if not 0 < value < 1:
-            raise SettingError(f"{name} must be between 0 and 1; got {value!r}")
+    check_share("rate", rate)
+    check_share("delta", delta)
     confidence = np.asarray(confidence, float)
     if confidence.ndim != 1 or not np.isfinite(confidence).all():
         raise InputError("confidence must be one finite number per item")

@@ -43,7 +43,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.meetings import SingleAnswers, answers_of
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import ratio, segment_sum
 from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 
@@ -81,7 +81,7 @@ def score(
     tt = table.products(t_cr, t_cr)
     statistic, degrees = _association(table, t_cr, tt)
     perfect = _perfect(table, result.model_posterior, t_cr, tt)
-    share = np.where(perfect > 0, (statistic - degrees) / np.maximum(n_answers, 1) / np.where(perfect > 0, perfect, 1), np.nan)
+    share = ratio((statistic - degrees) / np.maximum(n_answers, 1), perfect, np.nan)
     p_value = np.where(n_answers >= _FEWEST, _below(statistic, degrees, n_answers * least * perfect), np.nan)
     q_value = benjamini_hochberg(p_value)
     norm = np.sqrt(np.einsum("alr,alr->a", loading, loading))

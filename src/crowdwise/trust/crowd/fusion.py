@@ -21,7 +21,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import vocabulary_array, vocabulary_series
 from crowdwise.data.meetings import MOST_MEETINGS, answers_of, sampled
 from crowdwise.engines.independence import agreement_of
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import segment_sum, softmax
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Messages", "fidelity", "fused", "joined", "messages", "met"]
@@ -77,8 +77,7 @@ def joined(votes: Annotations, code: Integers, names: Sequence[str] | None = Non
         return votes, np.arange(votes.n_annotators)
     said = messages(votes, code, fidelity(votes, code))
     log_g = said.log_p + np.log(_label_shares(votes) + 1e-12)
-    soft = np.exp(log_g - log_g.max(axis=1, keepdims=True))
-    soft /= soft.sum(axis=1, keepdims=True)
+    soft = softmax(log_g)
     row, label = np.nonzero(soft > _LEAST)
     alone = np.flatnonzero(code[votes.annotator] < 0)
     weight = votes.weights

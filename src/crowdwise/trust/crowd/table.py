@@ -174,15 +174,4 @@ def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
 
 def _worst_confusions(result: Result) -> list[str | None]:
     """The likeliest error of each annotator in words; None without votes or without a second class."""
-    n_classes, names = result.votes.n_classes, result.votes.classes
-    if n_classes < 2:
-        return [None] * result.votes.n_annotators
-    # From the counts: a model with one accuracy for all errors cannot say which one is common.
-    observed = result.concentration / result.concentration.sum(axis=2, keepdims=True)
-    joint = observed * result.class_prior[None, :, None] * (1 - np.eye(n_classes))
-    worst = joint.reshape(len(joint), -1).argmax(axis=1)
-    rate = observed.reshape(len(joint), -1)[np.arange(len(joint)), worst]
-    return [
-        f"{names[w // n_classes]} -> {names[w % n_classes]} ({share:.0%})" if n else None
-        for w, share, n in zip(worst.tolist(), rate.tolist(), result.votes.votes_per_annotator.tolist(), strict=True)
-    ]
+    return [None if error is None else f"{error[0]} ({error[1]:.0%})" for error in result.likeliest_errors()]

@@ -20,6 +20,7 @@ from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError, SettingError, did_you_mean
 from crowdwise.estimator.outcome import Result
+from crowdwise.kernels.numerics import ratio
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.trust.fairness.gaps import classes_of, one_hot
 
@@ -274,9 +275,7 @@ def _best_between(value: Floats, start: Integers, stop: Integers) -> Integers:
 
 def _rates(mass: Floats, chosen: Flags, groups: Groups) -> Floats:
     total = np.bincount(groups.codes, mass, groups.n_groups)
-    return np.where(
-        total > 0, np.bincount(groups.codes, mass * chosen, groups.n_groups) / np.where(total > 0, total, 1.0), np.nan
-    )
+    return ratio(np.bincount(groups.codes, mass * chosen, groups.n_groups), total, np.nan)
 
 
 def _spread(rate: Floats) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.errors import InputError
+from crowdwise.kernels.numerics import ratio
 from crowdwise.kernels.types import Floats
 
 __all__ = ["parity_weights"]
@@ -52,5 +53,5 @@ def parity_weights(labels: Any, groups: Any) -> Floats:
     joint = np.stack([np.bincount(codes, column) for column in q_nk.T], axis=1) / max(len(codes), 1)
     independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
     # A class that a group does not have: nothing to weigh.
-    weight = np.where(joint > 0, independent / np.where(joint > 0, joint, 1.0), 0.0)[codes]
+    weight = ratio(independent, joint, 0.0)[codes]
     return np.asarray(weight if given.ndim == 2 else weight[np.arange(len(codes)), of_class])
