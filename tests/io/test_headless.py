@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.io.helpers import gold, triples, write
 
 from crowdwise.errors import InputError
 from crowdwise.io import read
-from tests.io.helpers import gold, triples, write
 
 # 12 votes of three people on four items; the first row is one of them.
 PEOPLE, ITEMS = ("ann", "bob", "cem"), ("i1", "i2", "i3", "i4")
@@ -61,7 +61,7 @@ def test_cells_between_blanks(tmp_path: Path) -> None:
     quoted = 'item rater rating\n"a b" "x" "very good"\n"a b" "y" "poor"\n'
     assert triples(read(write(tmp_path / "q.dat", quoted))) == [("a b", "x", "very good"), ("a b", "y", "poor")]
     # R numbers the rows, and gives the numbers no name.
-    with pytest.raises(InputError, match="row.names = FALSE"):
+    with pytest.raises(InputError, match=r"row\.names = FALSE"):
         read(write(tmp_path / "r.txt", 'item rater rating\n"1" a x good\n"2" a y poor\n'))
-    with pytest.raises(InputError, match="cannot tell what .txt holds"):
+    with pytest.raises(InputError, match=r"cannot tell what \.txt holds"):
         read(write(tmp_path / "prose.txt", "It was a dark night.\nNobody was there, and nothing moved at all.\n"))
