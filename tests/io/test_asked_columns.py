@@ -124,3 +124,18 @@ def test_a_person_who_says_what_nobody_says_stays_where_others_do_not_repeat_the
 def test_names_that_differ_by_their_numbers_alone() -> None:
     names = ["Is comment 1 rude?", "Is comment 2 rude?", "Is comment 10 rude?", "Is comment 1 true?", "Age", "Image 3"]
     assert numbered_alike(names) == set(names[:3])
+
+
+def test_readers_with_letters_vote_alone(tmp_path: Path) -> None:
+    votes = read(write(tmp_path / "v.csv", table("Patient,Reader A,Reader B,Biopsy", A, B, C)))
+    assert votes.annotators.tolist() == ["Reader A", "Reader B"]
+    # Texts are no votes, whatever their columns are called.
+    rows = "".join(f"p{n},one says {n},two say {n},{n % 2}\n" for n in range(12))
+    with pytest.raises(InputError, match="no annotator column"):
+        read(write(tmp_path / "w.csv", "pair_id,a1,a2,label\n" + rows))
+
+
+def test_what_never_changes_is_no_count(tmp_path: Path) -> None:
+    rows = "".join(f"u{n % 3},c{n},{n % 2},1,2013\n" for n in range(12))
+    with pytest.raises(InputError, match="no item, no annotator and no label column"):
+        read(write(tmp_path / "v.csv", "SRC,TGT,VOT,RES,YEA\n" + rows))

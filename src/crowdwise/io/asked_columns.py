@@ -38,6 +38,8 @@ _ITEMS = {
     "stim", "stimulus", "trial", "scenario", "statement", "vignette", "task", "pair", "frage", "bild", "kommentar",
 }  # fmt: skip
 _MARKS = "._:- /"
+# Of fewer, one annotator in two may have been the only one to say yes each time.
+_LEAST_ROWS = 5
 
 
 def refuse_asked(frame: pl.DataFrame, chosen: Sequence[str], source: str, request: Request) -> None:
@@ -112,5 +114,5 @@ def _one_each(frame: pl.DataFrame) -> bool:
     """Whether exactly one column is 1 in every row that is not empty, and the others are 0."""
     numbers = frame.select(pl.all().cast(pl.Float64, strict=False))
     given = numbers.filter(~pl.all_horizontal(pl.all().is_null()))
-    whole = given.height > 0 and sum(given.null_count().row(0)) == 0
+    whole = given.height >= _LEAST_ROWS and sum(given.null_count().row(0)) == 0
     return whole and set(given.sum_horizontal()) == {1.0} and set(given.unpivot()["value"]) == {0.0, 1.0}

@@ -158,7 +158,8 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None, sourc
         _refuse_several(several, source, request)
     if several:
         return list(next(iter(several)))
-    if len(named) > 1 and frame.height > 2:
+    # What is the same in every row adds up to the same: a year, a version.
+    if sum(values.min() < values.max() for values in named.values()) > 1 and frame.height > 2:
         total = np.sum(list(named.values()), axis=0)
         if (total == total[0]).all() and total[0] > 1 and max(values.max() for values in named.values()) > 1:
             return list(named)

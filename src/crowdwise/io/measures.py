@@ -31,6 +31,8 @@ def doubt_texts(votes: Mapping[str, pl.Series], taken: Mapping[str, str], source
     """Refuse labels that are a text of each item: the same in all votes on it, and another one for most items."""
     if (request.label, request.question, request.format) != (None,) * 3 or request.several != "refuse":
         return
+    if 2 * votes["label"].n_unique() <= votes["item"].n_unique():
+        return
     pairs = pl.DataFrame({role: as_text(tidy(votes[role])) for role in ("item", "label")}).drop_nulls()
     n_items = pairs["item"].n_unique()
     if 2 * pairs["label"].n_unique() <= n_items:

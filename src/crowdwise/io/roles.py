@@ -76,6 +76,8 @@ _MOST_WORDS = 4
 _LONGEST_ID = 80
 # Columns of which every two are tried.
 _MOST_EXAMPLES = 12
+# Rows by which pairs of columns are judged.
+_MOST_ROWS = 100_000
 # Of fewer rows nobody can tell by their values what they are.
 _LEAST_EXAMPLE = 12
 _PAIR = ("item", "annotator")
@@ -206,7 +208,8 @@ def example(source: Source, request: Request, lost: Sequence[str]) -> str:
     few = [name for name in likely if sizes[name] <= frame.height / 3 and frame.height >= _LEAST_EXAMPLE]
     few = [name for name in few if name not in known.values()]
     label = known.get("label") or min(few, key=sizes.__getitem__, default=None)
-    rest = sorted((name for name in likely if name != label and not frame[name].null_count()), key=_first_named(names, sizes))
+    ids = [name for name in likely if not frame[name].cast(pl.String).str.contains(r"^-?\d*\.\d*[1-9]").any()]
+    rest = sorted((name for name in ids if name != label and not frame[name].null_count()), key=_first_named(names, sizes))
     pairs = [(item, who) for k, item in enumerate(rest) for who in rest[k + 1 :] if recurs(frame.select(item, who))]
     pairs = [pair for pair in pairs if all(known.get(role, name) == name for role, name in zip(_PAIR, pair, strict=True))]
     if label is None or not pairs:
@@ -293,6 +296,7 @@ def doubt_item(frame: pl.DataFrame, source: str, request: Request, taken: str) -
 
 def _doubt_alone(frame: pl.DataFrame, source: str, people: str, taken: str) -> None:
     """Refuse an item column where it takes a second one to tell items apart: a document and the number of a sentence in it."""
+    frame = frame.head(_MOST_ROWS)
     names = [name for name in frame.columns if name not in (people, taken) and not frame[name].dtype.is_nested()][
         :_MOST_EXAMPLES
     ]

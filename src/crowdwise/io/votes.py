@@ -58,11 +58,7 @@ def read_tidy(source: Source, request: Request) -> Export:
         from crowdwise.io.object_cells import read_field
 
         columns["label"] = read_field(columns["label"], table.where, request)
-    if _may_measure(columns["label"]):
-        from crowdwise.io.measures import doubt_labels, doubt_texts
-
-        doubt_texts(columns, wanted, source, request)
-        doubt_labels(columns["label"], wanted, source.name, request)
+    _doubt(columns, wanted, source, request)
     gold = columns.pop("gold", None)
     if source.kind == "delimited":
         return tabular(
@@ -327,11 +323,20 @@ def _column(source: Source, role: str, given: str | None, request: Request, take
         return column_by_words(source, role, wanted, request, taken or {}, lost, str(problem))
 
 
-def _may_measure(label: pl.Series) -> bool:
-    """Whether labels ask for a closer look: there are many, or percents in the first of them."""
+def _doubt(columns: Mapping[str, pl.Series], taken: Mapping[str, str], source: Source, request: Request) -> None:
+    """Look closer at labels where there are many, or percents in the first of them."""
+    label = columns["label"]
     if label.dtype.is_nested() or label.dtype == pl.Object:
-        return False
-    return label.n_unique() > 9 or (label.dtype == pl.String and bool(label.drop_nulls().head(100).str.contains("%").any()))
+        return
+    n = label.n_unique()
+    if n > 9:
+        from crowdwise.io.measures import doubt_texts
+
+        doubt_texts(columns, taken, source, request)
+    if n > 20 or (label.dtype == pl.String and bool(label.drop_nulls().head(100).str.contains("%").any())):
+        from crowdwise.io.measures import doubt_labels
+
+        doubt_labels(label, taken, source.name, request)
 
 
 def _may_hold(column: pl.Series, pattern: str) -> bool:

@@ -17,7 +17,8 @@ from crowdwise.io.roles import never_votes
 __all__ = ["check_one_set", "chosen_columns", "is_numbered", "numbered_alike", "voting_columns"]
 
 _NUMBERED = re.compile(
-    r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+",
+    r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+"
+    r"|(annotator|rater|coder|judge|labell?er|expert|reader|reviewer|observer)([ _.-]?\d+|[ _.-][a-z])",
     re.IGNORECASE,
 )
 # More labels than these are texts or measures.
@@ -81,7 +82,7 @@ def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = Tru
     whole = [name for name in plain if "".join(c for c in name.lower() if c.isalnum()) not in ALIASES["label"]]
     labels = _labels(frame, whole if len(whole) > 1 else plain)
     possible = {name: seen for name, seen in labels.items() if len(seen) <= _MOST_LABELS}
-    if len(numbered) > 1 and set(numbered) <= set(possible):
+    if len(numbered) > 1 and set(numbered) <= set(possible) and not _are_texts(frame, numbered, labels):
         possible = {name: possible[name] for name in numbered}
         return list(possible)
     groups = _groups(possible)
@@ -96,6 +97,12 @@ def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = Tru
     few = 0 if strict else _FEW
     quiet = {name for name, seen in possible.items() if frame.height - frame[name].null_count() <= few or not seen}
     return [name for name in names if name in voting or name in quiet]
+
+
+def _are_texts(frame: pl.DataFrame, names: Collection[str], labels: dict[str, frozenset[str]]) -> bool:
+    """Whether hardly any cell of these columns says what another says."""
+    cells = sum(frame.height - frame[name].null_count() for name in names)
+    return len(frozenset[str]().union(*(labels[name] for name in names))) > max(_FEW, cells // 2)
 
 
 def check_one_set(frame: pl.DataFrame, names: Sequence[str], source: str, request: Request) -> None:
