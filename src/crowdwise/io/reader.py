@@ -279,6 +279,10 @@ def _exported(path: AnyPath | Sequence[AnyPath], request: Request) -> tuple[Sour
             raise InputError(f"{source.name}: --no-header (header=False) is about CSV and TSV files, not {source.kind}")
 
         source = Headless(source.path, source.name, source.parts, source.content)
+    if request.label is not None:
+        from crowdwise.io.ticks import ticked
+
+        source = ticked(source, request)
     name = find_format(source, request.format, request)
     if (
         (name in TABLES or name in ("judges", "doccano"))
