@@ -46,14 +46,14 @@ def sentence_polarity(seed: int) -> FeatureSet:
     return _own_test("sentence_polarity", *_text(train, test))
 
 
-def rte(seed: int) -> FeatureSet:
+def rte(seed: int, fold: int = 0) -> FeatureSet:
     """Sentence pairs: tf-idf of the words that the hypothesis adds to the text, and of those they share."""
     items = pl.read_csv(SHARED / "rte" / "items.csv")
     texts, hypotheses = (_words(items[c].to_list()) for c in ("text", "hypothesis"))
     pairs = zip(texts, hypotheses, strict=True)
     marked = [" ".join([f"new_{w}" for w in sorted(h - t)] + [f"both_{w}" for w in sorted(h & t)]) for t, h in pairs]
     share = np.array([[len(h & t) / max(len(h), 1), len(h), len(t)] for t, h in zip(texts, hypotheses, strict=True)])
-    return _split("rte", seed, lambda train, test: _with_columns(marked, share, train, test))
+    return _split("rte", seed, lambda train, test: _with_columns(marked, share, train, test), fold)
 
 
 def convarg_pairs(seed: int) -> FeatureSet:
@@ -111,10 +111,12 @@ def _own_test(name: str, X: np.ndarray, X_test: np.ndarray) -> FeatureSet:
     return FeatureSet(X, replace(votes, gold=None), truth, X_test, gold)
 
 
-def _split(name: str, seed: int, rows) -> FeatureSet:
+def _split(name: str, seed: int, rows, fold: int = 0) -> FeatureSet:
+    """One of five parts tests, drawn by the seed."""
     votes, truth = _votes(name)
     order = np.random.default_rng(seed).permutation(votes.n_items)
     cut = len(order) // 5
+    order = np.roll(order, -fold * cut)
     test, train = np.sort(order[:cut]), np.sort(order[cut:])
     X, X_test = rows(train, test)
     return FeatureSet(X, votes[train], truth[train], X_test, truth[test])

@@ -28,7 +28,6 @@ from benchmarks.feature_sets import SETS, FeatureSet
 from benchmarks.page import provenance, put, table
 from benchmarks.records import Records
 from crowdwise.estimator.experience import FEATURES_EXPONENT, FEATURES_TEMPERATURE_SD
-from crowdwise.estimator.judgement import vote_mass
 from crowdwise.kernels.numerics import tempered
 from crowdwise.trust.metrics import ece
 
@@ -79,7 +78,7 @@ def predicted(method: str, data: FeatureSet, seed: int) -> dict[str, Any]:
 def judged(posterior: np.ndarray, votes: crowdwise.Annotations, truth: np.ndarray) -> dict[str, Any]:
     """What a posterior is worth under every exponent of the grid."""
     known = np.flatnonzero(truth >= 0)
-    z, mass = np.asarray(truth[known], np.int64), np.maximum(vote_mass(votes), 1)
+    z, mass = np.asarray(truth[known], np.int64), np.maximum(votes.weight_per_item, 1)
     under = [tempered(posterior, mass**gamma)[known] for gamma in GRID]
     warmer = [tempered(posterior, mass**FEATURES_EXPONENT * np.exp(factor))[known] for factor in WARMER]
 

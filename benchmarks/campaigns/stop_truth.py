@@ -42,7 +42,7 @@ from crowdwise.campaign.stopping import chance_of, expected_accuracy
 from crowdwise.data.gold import encode_gold
 from crowdwise.estimator import judgement
 from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, EXPONENTS
-from crowdwise.estimator.judgement import calibrated, vote_mass
+from crowdwise.estimator.judgement import calibrated
 from crowdwise.kernels.numerics import tempered
 
 BENCHMARK = Benchmark(
@@ -125,7 +125,7 @@ def looks_of(name: str, seed: int) -> list[list[float]]:
         shift = float(np.interp(-right, -curve, SHIFTS))
         slope = abs(float(np.interp(shift + 0.1, SHIFTS, curve) - np.interp(shift - 0.1, SHIFTS, curve))) / 0.2
         error = float(np.sqrt((p * (1 - p)).sum())) / n / max(slope, 0.02)
-        looks.append([shift, error, float((np.log(np.maximum(vote_mass(result.votes), 1)) ** 2).mean())])
+        looks.append([shift, error, float((np.log(np.maximum(result.votes.weight_per_item, 1)) ** 2).mean())])
     return looks
 
 

@@ -72,9 +72,7 @@ def test_the_mixture_over_crowds_is_the_enumerated_one() -> None:
 def test_large_sets_are_as_wide_as_crowds_differ() -> None:
     # Crowds decide where items are many: the ends are the shares right at +-1.645 standard deviations.
     rows, counts = [[0.9, 0.1]] * 30_000, [4] * 30_000
-    votes = SimpleNamespace(n_items=30_000, n_classes=2, gold=None, votes_per_item=np.array(counts), weight=None)
-    votes.item = np.repeat(np.arange(30_000), 4)
-    _, low, high = expected_accuracy(believed(rows, votes))  # type: ignore[arg-type]
+    _, low, high = expected_accuracy(believed(rows, some_votes(counts)))
     assert low == pytest.approx(in_crowd(rows[0], 4, 1.645), abs=0.003)
     assert high == pytest.approx(in_crowd(rows[0], 4, -1.645), abs=0.003)
 

@@ -295,3 +295,40 @@ def test_prices_that_miss_a_judge_are_said(run: Run, folder: Path, truth: pl.Dat
     done = run("judges", "panel.csv", *FIT, "--by-name", "/", "--prices", "some.csv")
     assert "no price is known of bob, cleo, dan, mé/a, mé/b: panels are compared without prices" in done.stderr
     assert "fewest for 0.9" in done.stderr
+
+
+def pairs(folder: Path, name: str, more: str, cells: tuple[str, str], places: str = "AB") -> None:
+    """Three judges who prefer the first answer of 20 questions, asked in both orders."""
+    rows = [f"q{n},{judge},{places[k]},{cells[k]}" for n in range(20) for judge in "xyz" for k in (0, 1)]
+    (folder / name).write_text("\n".join([f"id,judge,verdict,{more}", *rows]) + "\n", encoding="utf-8")
+
+
+def test_pairs_in_both_orders_that_nobody_says_were_swapped(run: Run, folder: Path) -> None:
+    pairs(folder, "pairs.csv", "shown", ("x", "y"))
+    done = run("judges", "pairs.csv", *FIT, "--item", "id", "-o", "judges.csv")
+    assert "in 60 of 60 cases a judge says both A and B of one item" in done.stderr
+    assert "add a column swapped" in done.stderr
+    pairs(folder, "told.csv", "swapped", ("0", "1"))
+    done = run("judges", "told.csv", *FIT, "-o", "judges.csv")
+    assert "cases a judge says both" not in done.stderr
+    assert pl.read_csv(folder / "judges.csv")["consistency"].to_list() == [1.0] * 3
+
+
+def test_verdicts_that_name_the_answer_are_seen(run: Run, folder: Path) -> None:
+    # The same answer wins in both orders, by name: read as places, another one wins in the other order.
+    pairs(folder, "named.csv", "swapped", ("0", "1"), "AA")
+    done = run("judges", "named.csv", *FIT, "-o", "judges.csv")
+    assert "in 60 of 60 pairs that a judge saw in both orders the other answer wins in the other order" in done.stderr
+    assert "remove the column that says which stood first" in done.stderr
+
+
+def test_a_column_of_a_person_beside_judges_is_asked_about(run: Run, folder: Path) -> None:
+    rows = [f"{n},{'ab'[n % 2]},{'ab'[n % 2]},{'ab'[n % 3 > 0]},{'ab'[n % 2]}" for n in range(12)]
+    (folder / "wide.csv").write_text("\n".join(["id,gpt_verdict,claude_verdict,llama_verdict,human_label", *rows]) + "\n")
+    done = run("judges", "wide.csv", *FIT, "-o", "judges.csv")
+    assert (
+        "human_label counts as a judge: --people NAME makes a person of one; known labels are read with --gold" in done.stderr
+    )
+    done = run("judges", "wide.csv", *FIT, "--people", "human_label", "-o", "judges.csv")
+    assert "counts as a judge" not in done.stderr
+    assert pl.read_csv(folder / "judges.csv").filter("person")["annotator"].to_list() == ["human_label"]

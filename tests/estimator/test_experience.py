@@ -16,7 +16,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.anonymous import AnonymousVotes
 from crowdwise.errors import SettingError
 from crowdwise.estimator.experience import ANONYMOUS, CONFIDENCES, EXPONENTS, OTHER_EXPONENT
-from crowdwise.estimator.judgement import calibrated, exponent_of, vote_mass
+from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.estimator.registry import label_methods, make
 
 METHODS = label_methods()
@@ -110,7 +110,7 @@ def test_light_votes_never_make_a_label_surer() -> None:
     # A tenth of a vote: its T would be below one.
     votes = Annotations.from_arrays([0, 0], ["a", "b"], [0, 1], [0.05, 0.05])
     posterior = np.array([[0.7, 0.3]])
-    assert vote_mass(votes).tolist() == pytest.approx([0.1])
+    assert votes.weight_per_item.tolist() == pytest.approx([0.1])
     assert calibrated(posterior, votes, None, np.array([0.5, 0.5]), 0.8) == pytest.approx(posterior)
 
 

@@ -114,3 +114,51 @@ def test_real_preferences() -> None:
     rows = json.loads(path.read_text(encoding="utf-8"))
     np.testing.assert_allclose(found.chose_first, [2 - row["preference"] for row in rows])
     assert found.votes().n_items == 120
+
+
+ORDERS = {
+    "a flag": ("winner", "AB", "swapped", [False, True]),
+    "other names": ("choice", "ab", "is_flipped", ["no", "yes"]),
+    "labels": ("label", "AB", "reversed", [0, 1]),
+    "as MT-Bench's prompts ask": ("verdict", ["[[A]]", "[[B]]"], "swapped", [False, True]),
+    "with a word": ("verdict", ["Assistant A", "Assistant B"], "swapped", [False, True]),
+    "the order": ("winner", "AB", "order", ["AB", "BA"]),
+    "the order in words": ("judgement", ["response_a", "response_b"], "presentation_order", ["original", "swapped"]),
+    "numbers": ("preferred", [1, 2], "order", ["A, B", "B, A"]),
+}
+
+
+@pytest.mark.parametrize(("verdict", "places", "swap", "ways"), ORDERS.values(), ids=ORDERS)
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_both_orders_as_files_say_them(tmp_path: Path, verdict: str, places: Any, swap: str, ways: Any, suffix: str) -> None:
+    # The first answer stood first and won; then it stood second and won again.
+    rows = [
+        {"id": "q", "judge": "j", verdict: places[0], swap: ways[0]},
+        {"id": "q", "judge": "j", verdict: places[1], swap: ways[1]},
+    ]
+    table = "\n".join([",".join(rows[0]), *(",".join(f'"{cell}"' for cell in row.values()) for row in rows)]) + "\n"
+    path = write(tmp_path / f"s.{suffix}", rows if suffix == "jsonl" else table)
+    assert are_verdicts(path)
+    found = read_verdicts(path)
+    assert found.first.tolist() == ["answer a", "answer b"]
+    assert found.chose_first.tolist() == [1, 0]
+    # Both say that answer a is better.
+    assert found.votes().weights.tolist() == [1]
+
+
+def test_a_third_mark_is_a_tie_where_judges_write_it_so(tmp_path: Path) -> None:
+    rows = [{"id": "q", "judge": "j", "verdict": "[[C]]", "swapped": True}]
+    assert read_verdicts(write(tmp_path / "t.jsonl", rows)).chose_first.tolist() == [0.5]
+    assert not are_verdicts(write(tmp_path / "c.csv", "id,judge,verdict,swapped\nq,j,C,0\n"))
+
+
+def test_an_order_that_is_a_number_says_nothing_of_places(tmp_path: Path) -> None:
+    assert not are_verdicts(write(tmp_path / "o.csv", "id,judge,verdict,order\nq,j,A,1\nq,j,B,2\n"))
+    assert not are_verdicts(write(tmp_path / "p.csv", "id,judge,verdict,order\nq,j,A,AB\nq,j,B,random\n"))
+
+
+def test_the_column_of_verdicts_may_be_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "n.csv", "id,judge,said,swapped\nq,j,A,0\nq,j,A,1\n")
+    assert not are_verdicts(path)
+    assert are_verdicts(path, label="said")
+    assert read_verdicts(path, label="said").chose_first.tolist() == [1, 1]

@@ -97,7 +97,7 @@ class CampaignAudit:
 def begun(result: Result, pool: Integers, known: Integers, seed: list[int]) -> dict[str, Any]:
     """An audit of the labels of a result, as the journal has it; `known` are items of the pool whose true label is known."""
     votes = result.votes
-    gold = np.zeros(votes.n_items, bool) if votes.gold is None else votes.gold >= 0
+    gold = votes.is_known
     gold[known] = True
     everything = np.union1d(pool, known)
     open_items = everything[(votes.votes_per_item[everything] > 0) & ~gold[everything]]

@@ -67,7 +67,7 @@ class RecordedCrowd:
         self.allowed: Annotations | None = votes
         self._votes = votes
         # Sorted, because votes are sorted by item and annotator.
-        self._key = votes.item.astype(np.int64) * votes.n_annotators + votes.annotator
+        self._key = votes.pair
 
     def answer(self, questions: pl.DataFrame) -> pl.DataFrame:
         """The recorded answers, in the order of the questions; a pair that was not recorded is an error."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from crowdwise.campaign.right_labels import assured, chance_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.judgement import exponent_of, vote_mass
+from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import expected_log, tempered
 from crowdwise.kernels.types import Array, Floats, Integers
@@ -162,12 +162,12 @@ class _Known:
         self.posterior = result.model_posterior if self.by_experience else posterior
         sure = posterior.max(axis=1)
         self.by_certainty = np.argsort(sure, kind="stable") if result.votes.n_items > _SIMULATED else np.arange(len(sure))
-        self.mass = vote_mass(result.votes)
+        self.mass = result.votes.weight_per_item
         self.method = result.method if self.by_experience else None
         self.assured = assured(posterior, self.mass, len(posterior), probability, self.method)
         # What features or an earlier history say of who is right needs no votes that meet.
         self.needs_company = self.by_experience and result.history is None and not hasattr(result.prior, "informed")
-        self.given = np.zeros(len(posterior), bool) if result.votes.gold is None else result.votes.gold >= 0
+        self.given = result.votes.is_known
         activity = result.votes.votes_per_annotator + 1e-9
         # Who answers is drawn as `Generator.choice` does it, which sums the chances again at every call.
         self.activity = (activity / activity.sum()).cumsum()
@@ -229,7 +229,7 @@ class _Learner:
         place[chosen] = np.arange(len(chosen))
         of_votes = place[votes.item]
         inside = np.flatnonzero(of_votes >= 0)
-        weight = np.ones(len(inside)) if votes.weight is None else votes.weight[inside].astype(float)
+        weight = votes.weights[inside]
         self._votes: list[Columns] = [(of_votes[inside], votes.annotator[inside], votes.label[inside], weight)]
         # What a part learns, the whole learns so many times.
         self._times = votes.n_items / max(len(chosen), 1)

@@ -165,5 +165,5 @@ def _unasked(state: State) -> Integers:
     if pool.repeats:
         return np.asarray(counts)
     keys = np.repeat(np.arange(votes.n_items), counts) * votes.n_annotators + annotator
-    answered = np.isin(keys, votes.item.astype(np.int64) * votes.n_annotators + votes.annotator)
+    answered = np.isin(keys, votes.pair)
     return np.asarray(counts - np.bincount(keys[answered] // max(votes.n_annotators, 1), minlength=votes.n_items))

@@ -29,7 +29,7 @@ from crowdwise.estimator.experience import (
     TEMPERATURE_SD,
     TEMPERATURE_SD_ABOVE,
 )
-from crowdwise.estimator.judgement import by_features, vote_mass
+from crowdwise.estimator.judgement import by_features
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import tempered
 from crowdwise.kernels.types import Floats, Integers
@@ -106,7 +106,7 @@ def right_labels(result: Result, items: Integers | None = None) -> RightLabels:
         chosen = by_confidence[((np.arange(_LOOKED_AT) + 0.5) * n / _LOOKED_AT).astype(np.int64)]
     if result.confidence_source != "experience":
         return RightLabels.of(posterior[chosen, code[chosen]][None], np.ones(1), n)
-    right = in_crowds(posterior[chosen], code[chosen], vote_mass(result.votes)[chosen], result.method)
+    right = in_crowds(posterior[chosen], code[chosen], result.votes.weight_per_item[chosen], result.method)
     return RightLabels.of(right, _SHARES, n)
 
 
@@ -140,9 +140,7 @@ def overlapping(result: Result, items: Integers | slice) -> bool:
         return False
     if result.confidence_source != "experience" or result.history is not None:
         return True
-    company = np.maximum(votes.votes_per_item, vote_mass(votes)) >= 2
-    if votes.gold is not None:
-        company |= votes.gold >= 0
+    company = (np.maximum(votes.votes_per_item, votes.weight_per_item) >= 2) | votes.is_known
     judged = votes.votes_per_item[items] > 0 if hasattr(result.prior, "informed") else slice(None)
     among = company[items][judged]
     return bool(len(among) and among.mean() >= 0.5)

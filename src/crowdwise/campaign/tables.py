@@ -75,7 +75,7 @@ def beside_asked(pool: Pool, votes: Annotations, path: Path | None) -> Pool:
     )
     there = (item >= 0) & (annotator >= 0)
     keys = np.unique(item[there] * votes.n_annotators + annotator[there])
-    keys = np.setdiff1d(keys, votes.item.astype(np.int64) * votes.n_annotators + votes.annotator)
+    keys = np.setdiff1d(keys, votes.pair)
     return pool.waiting(keys // max(votes.n_annotators, 1), keys % max(votes.n_annotators, 1))
 
 

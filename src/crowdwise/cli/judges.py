@@ -133,7 +133,7 @@ def _verdicts(path: str, read: ReadOptions) -> io.verdicts.Verdicts | None:
     if read.format is not None or read.probabilities is not None or read.sure is not None or read.annotator_columns:
         return None
     with fitting.opened(read), fitting.noted() as notes:
-        if not io.verdicts.are_verdicts(path):
+        if not io.verdicts.are_verdicts(path, label=read.label):
             return None
         pairs = io.verdicts.read_verdicts(path, question=read.item, judge=read.annotator, label=read.label)
         notes += report.verdict_lines(pairs)
@@ -142,7 +142,10 @@ def _verdicts(path: str, read: ReadOptions) -> io.verdicts.Verdicts | None:
 
 def _votes(path: str, families: FamilyOptions, read: ReadOptions) -> crowdwise.Annotations:
     if families.parts is None:
-        return fitting.read_votes(path, read)
+        votes = fitting.read_votes(path, read)
+        with fitting.noted() as notes:
+            notes += report.place_lines(votes)
+        return votes
     parts = [str(part) for part in fitting.parse_list(families.parts, "--parts")]
     classes = read.classes and fitting.parse_list(read.classes, "--classes")
     with fitting.opened(read):
@@ -161,7 +164,7 @@ def _given(votes: crowdwise.Annotations, options: FamilyOptions, given: bool) ->
             known = report.families_by_table(votes, table, options.families, notes)
         elif given:
             known = report.families_by_name(votes, options.by_name or io.judge_parts.MARK, options.levels, notes)
-    return report.with_people(votes, known, options.people)
+        return report.with_people(votes, known, options.people, notes)
 
 
 def _found(

@@ -119,8 +119,8 @@ def summary(votes: Annotations) -> dict[str, Any]:
     """
     votes = votes.hardened()
     per_item, per_annotator = votes.votes_per_item, votes.votes_per_annotator
-    repeated = (votes.item[1:] == votes.item[:-1]) & (votes.annotator[1:] == votes.annotator[:-1])
-    shares = np.bincount(votes.label, minlength=votes.n_classes) / max(votes.n_votes, 1)
+    repeated = votes.pair[1:] == votes.pair[:-1]
+    shares = votes.label_shares
     agreement = {
         "pairwise_agreement": pairwise_agreement(votes),
         "fleiss_kappa": fleiss_kappa(votes),

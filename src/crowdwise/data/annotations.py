@@ -110,9 +110,19 @@ class Annotations(ByItem):
         return len(self.classes)
 
     @property
+    def known_codes(self) -> NDArray[np.int16]:
+        """Known classes as loops over items take them: `gold`, [N], or nothing, [0], where none is known."""
+        return np.empty(0, np.int16) if self.gold is None else self.gold
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Whether the class of each item is known, [N]."""
+        return np.zeros(self.n_items, bool) if self.gold is None else self.gold >= 0
+
+    @property
     def n_gold(self) -> int:
         """Number of items whose class is known."""
-        return 0 if self.gold is None else int((self.gold >= 0).sum())
+        return int(self.is_known.sum())
 
     @property
     def shape(self) -> tuple[int]:
@@ -151,6 +161,22 @@ class Annotations(ByItem):
     def row(self) -> NDArray[np.int32]:
         """``annotator * K + label`` of every vote, [E]: its row in a [A K, K] table."""
         return frozen(self.annotator * np.int32(self.n_classes) + self.label)
+
+    @property
+    def pair(self) -> NDArray[np.int64]:
+        """``item * A + annotator`` of every vote, [E]: its cell in an [N, A] table, rising."""
+        return self.item.astype(np.int64) * self.n_annotators + self.annotator
+
+    def by_class(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Sum of a value per vote, [E], or number of the votes, for each class on each item, [N, K]."""
+        cell = self.item.astype(np.int64) * self.n_classes + self.label
+        sums = np.bincount(cell, values, self.n_items * self.n_classes).astype(np.float64, copy=False)
+        return sums.reshape(self.n_items, self.n_classes)
+
+    @property
+    def label_shares(self) -> NDArray[np.float64]:
+        """Share of each class among the votes, [K]."""
+        return np.asarray(np.bincount(self.label, minlength=self.n_classes) / max(self.n_votes, 1))
 
     @cached_property
     def answers(self) -> NDArray[np.float64]:
@@ -193,6 +219,10 @@ class Annotations(ByItem):
         answer = np.repeat(np.arange(self.n_answers), np.diff(self.answer_ptr))
         best = np.lexsort((self.label, -self.weights, answer))[self.answer_ptr[:-1]]
         return replace(self.take_votes(best), weight=None, soft=False)
+
+    def weighed(self, factor: NDArray[np.float64]) -> Annotations:
+        """The same votes, each of which counts for so many times its weight, [E]."""
+        return replace(self, weight=factor if self.weight is None else factor * self.weight)
 
     # -- constructors --------------------------------------------------------------------------
 

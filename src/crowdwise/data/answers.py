@@ -110,6 +110,17 @@ class Answers(ReadOnly, ABC):
         given = getattr(self, "weight", None)
         return frozen(np.ones(self.n_votes)) if given is None else given
 
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights: the number of answers, where none were given."""
+        given = getattr(self, "weight", None)
+        return float(self.n_votes if given is None else given.sum())
+
+    @property
+    def weight_per_annotator(self) -> NDArray[np.float64]:
+        """Weight of each annotator's answers together, [A]."""
+        return np.bincount(self.annotator, getattr(self, "weight", None), self.n_annotators).astype(np.float64, copy=False)
+
     def __len__(self) -> int:
         return self.n_votes
 
@@ -274,6 +285,11 @@ class ByItem(Answers):
     def votes_per_item(self) -> NDArray[np.int64]:
         """Votes on each item, [N]."""
         return frozen(np.diff(self.item_ptr))
+
+    @property
+    def weight_per_item(self) -> NDArray[np.float64]:
+        """Weight of the votes on each item together, [N]."""
+        return np.bincount(self.item, getattr(self, "weight", None), self.n_items).astype(np.float64, copy=False)
 
     def take_votes(self, keep: NDArray[Any]) -> Self:
         """Return the votes at these positions (a mask or an index array, which is sorted); vocabularies stay."""

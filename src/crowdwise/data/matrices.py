@@ -123,7 +123,7 @@ def _minus_ones(labels: pl.Series, classes: Sequence[Any] | None) -> Flags:
 
 def dense_matrix(votes: Annotations, missing: Any) -> Array:
     """Labels of the votes, [N, A], as objects; see `Annotations.to_matrix`."""
-    repeated = (votes.item[1:] == votes.item[:-1]) & (votes.annotator[1:] == votes.annotator[:-1])
+    repeated = votes.pair[1:] == votes.pair[:-1]
     if repeated.any():
         e = int(np.flatnonzero(repeated)[0])
         raise InputError(

@@ -23,11 +23,10 @@ def votes_html(votes: Any) -> str:
     """Sizes, shares of the classes and the first votes."""
     per_item = votes.votes_per_item
     range_text = f", {per_item.min()} to {per_item.max()} per item" if votes.n_items else ""
-    known = 0 if votes.gold is None else int((votes.gold >= 0).sum())
     facts = [
         f"{counted(votes.n_items, 'item')}, {counted(votes.n_annotators, 'annotator')}{range_text}",
         f"{counted(votes.n_missing, 'missing label')} dropped" if votes.n_missing else "",
-        f"{counted(known, 'known label')} (gold)" if known else "",
+        f"{counted(votes.n_gold, 'known label')} (gold)" if votes.n_gold else "",
     ]
     first = range(min(votes.n_votes, _MOST_ROWS))
     rows = [

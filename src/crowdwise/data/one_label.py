@@ -28,9 +28,7 @@ _NO_TRAINER = "sklearn.calibration"
 
 def one_label_each(votes: Annotations) -> Any:
     """The known label of every item, or that of most votes, [N]."""
-    size = votes.n_items * votes.n_classes
-    cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
-    counts = np.bincount(cell, votes.weights, minlength=size).astype(float).reshape(votes.n_items, votes.n_classes)
+    counts = votes.by_class(votes.weight)
     known = np.full(votes.n_items, -1) if votes.gold is None else votes.gold
     silent = int(((counts.sum(axis=1) == 0) & (known < 0)).sum())
     if silent:

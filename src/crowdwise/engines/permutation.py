@@ -101,7 +101,7 @@ def name_classes(
     flat = np.full(table_alk.shape[1:], 1.0)
     nothing_known = np.empty(0, np.int16)
     counts = np.ones(votes.n_votes, bool) if votes.weight is None else votes.weight > 0
-    total = segment_sum(votes.annotator, votes.weight, votes.n_annotators)
+    total = votes.weight_per_annotator
     gold = np.flatnonzero(known >= 0) if len(known) else np.empty(0, np.int64)
     for c in np.unique(component[seen]):
         members = seen & (component == c)

@@ -209,7 +209,7 @@ class Whole:
     @classmethod
     def of(cls, votes: Annotations) -> Whole:
         """Votes with the gold labels that they carry."""
-        return cls(votes, np.empty(0, np.int16) if votes.gold is None else votes.gold)
+        return cls(votes, votes.known_codes)
 
     keeps = False
 

@@ -20,7 +20,6 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.moments import Estimate
 from crowdwise.kernels.cooccurrence import distributions
-from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["joint_diagonaliser", "spectral_estimate", "third_moment"]
@@ -35,7 +34,7 @@ def spectral_estimate(votes: Annotations, rng: np.random.Generator, draws: int =
     n_annotators = votes.n_annotators
     # Deal annotators to the groups in order of their votes, so that groups have about equally many.
     rank = np.empty(n_annotators, np.int64)
-    rank[np.argsort(-segment_sum(votes.annotator, votes.weight, n_annotators), kind="stable")] = np.arange(n_annotators)
+    rank[np.argsort(-votes.weight_per_annotator, kind="stable")] = np.arange(n_annotators)
     for draw in range(draws):
         found = _with_groups(votes, (rank if draw == 0 else rng.permutation(n_annotators)) % 3)
         if found is not None:
@@ -137,7 +136,7 @@ def _group_means(votes: Annotations, group: Integers) -> tuple[Any, list[Any]]:
     from scipy.sparse import csr_matrix, diags
 
     n_items, n_classes = votes.n_items, votes.n_classes
-    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+    weight = votes.weights
     table = csr_matrix((weight, votes.row.astype(np.int64), votes.item_ptr), shape=(n_items, votes.n_annotators * n_classes))
     means = []
     for g in range(3):

@@ -37,7 +37,7 @@ def sample_triples(
     `met` says how often pairs met (sparse, [A, A]), by which most triples that did not are known before they are counted.
     """
     n_classes, n_annotators = votes.n_classes, votes.n_annotators
-    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+    weight = votes.weights
     use = np.flatnonzero(weight > 0)
     # One entry per (annotator, item, label), sorted; repeats add up.
     key = (votes.annotator[use].astype(np.int64) * votes.n_items + votes.item[use]) * n_classes + votes.label[use]

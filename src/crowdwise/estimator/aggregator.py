@@ -364,7 +364,7 @@ class Aggregator(ResultViews):
         annotators = result.annotators.aligned(who, what)
         log_prior = result.prior.log_prob()
         evidence, _ = (predictive(annotators) if predict else annotators).infer(votes, log_prior, known, posterior)
-        return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
+        return posterior, evidence, votes.total_weight
 
     def keep_outcome(self, outcome: LabelOutcome) -> None:
         """Take over what an engine has fitted: a `Result`, or an outcome whose labels are not in memory."""

@@ -95,7 +95,7 @@ def explain(result: Result, item: Any) -> Explanation:
         log_prior = result.prior.log_prob()
         prior = log_prior[n if len(log_prior) > 1 else 0]
     label = int(result.codes[n])
-    known = votes.gold is not None and votes.gold[n] >= 0
+    known = bool(votes.is_known[n])
     # What is reported may order the other classes in another way than the model: a single vote is mixed with class shares.
     others = (prior + evidence.sum(axis=0) if known else result.posterior[n]).copy()
     others[label] = -np.inf

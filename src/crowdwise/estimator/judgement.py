@@ -35,14 +35,14 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.experience import ANONYMOUS, EXPONENTS, FEATURES_EXPONENT, OTHER_EXPONENT
 from crowdwise.estimator.registry import METHODS
-from crowdwise.kernels.numerics import NO_WEIGHT, segment_sum, tempered, voted_sums
+from crowdwise.kernels.numerics import NO_WEIGHT, tempered, voted_sums
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
 
 __all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "answered", "by_features", "calibrated"]
-__all__ += ["can_tell", "crowd_of", "exponent_of", "in_company", "reliability_of", "untested", "vote_mass", "without_company"]
+__all__ += ["can_tell", "crowd_of", "exponent_of", "in_company", "reliability_of", "untested", "without_company"]
 
 # What is thought of annotators before anything is known of them, and how many votes that is worth: by judgement, not by data.
 _SINGLE, _PSEUDO_VOTES = 0.7, 5.0
@@ -84,7 +84,7 @@ def calibrated(
     `history` holds their earlier answers. Items that are `informed` by more than their votes are not held to what a lone
     annotator knows.
     """
-    mass, believed = vote_mass(votes), posterior
+    mass, believed = votes.weight_per_item, posterior
     counts, pools = getattr(annotators, "additive_in", "") == "share", getattr(annotators, "pools", False)
     if reliability is None and (not (counts or pools) or (_lone_voter(votes)[mass > 0] >= 0).all()):
         reliability = reliability_of(in_company(votes, posterior), history)[:-1]
@@ -95,7 +95,7 @@ def calibrated(
     elif reliability is not None and (nothing_known or not pools):
         believed = _as_sure_as_one(posterior, votes, shares, reliability, informed)
     believed = tempered(believed, np.maximum(mass, 1) ** exponent)
-    return believed if votes.gold is None else np.where((votes.gold >= 0)[:, None], posterior, believed)
+    return np.where(votes.is_known[:, None], posterior, believed)
 
 
 def in_company(votes: Annotations, posterior: Floats, known: Integers | None = None) -> Floats:
@@ -108,7 +108,7 @@ def in_company(votes: Annotations, posterior: Floats, known: Integers | None = N
         votes, posterior = votes.take_items(np.flatnonzero(~alone)), posterior[~alone]
     weight = NO_WEIGHT if votes.weight is None else votes.weight
     right = voted_sums(votes.item_ptr, votes.label, votes.annotator, weight, posterior, votes.n_annotators)
-    return np.stack([right, segment_sum(votes.annotator, votes.weight, votes.n_annotators)])
+    return np.stack([right, votes.weight_per_annotator])
 
 
 def without_company(votes: Annotations, known: Integers | None = None) -> Flags:
@@ -166,11 +166,6 @@ def _as_sure_as_one(
     capped = posterior.copy()
     capped[items] = kept * posterior[items] + (1 - kept) * class_shares
     return capped
-
-
-def vote_mass(votes: Annotations) -> Floats:
-    """Number of votes on every item, or their weight, [N]."""
-    return segment_sum(votes.item, votes.weight, votes.n_items)
 
 
 # A rare slip among votes for one class does not make it a judgement; ten votes for one class may be luck of the draw.

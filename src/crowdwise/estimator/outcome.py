@@ -421,7 +421,7 @@ class Result(LabelOutcome):
         informed = getattr(self.prior, "informed", None)
         if informed is not None:
             without = without & ~informed
-        return np.asarray(without if votes.gold is None else without & (votes.gold < 0))
+        return np.asarray(without & ~votes.is_known)
 
     @cached_property
     def untold(self) -> Flags:
@@ -438,10 +438,9 @@ class Result(LabelOutcome):
         `fill_unvoted` asks for the most frequent class; its probabilities are the class shares.
         """
         votes = self.votes
-        gold = votes.gold if votes.gold is not None else np.full(votes.n_items, -1)
-        alone = (gold < 0) & (votes.n_classes == 1)
+        alone = ~votes.is_known & (votes.n_classes == 1)
         note = np.select(
-            [gold >= 0, votes.votes_per_item == 0, alone, self.untold],
+            [votes.is_known, votes.votes_per_item == 0, alone, self.untold],
             ["known", "no votes", "one class only", "nobody could tell"],
             default="",
         )
@@ -451,11 +450,12 @@ class Result(LabelOutcome):
             labels, confidence = (pl.select(pl.when(asked).then(of)).to_series() for of in (labels, confidence))
         if alone.any():
             confidence = pl.select(pl.when(pl.Series(~alone)).then(confidence)).to_series()
+        source = np.select([votes.is_known, self.unasked | alone], ["gold", ""], default=self.confidence_source)
         columns: dict[str, Any] = {
             "item": series_of(votes.items),
             "label": labels,
             "confidence": confidence,
-            "confidence_source": np.select([gold >= 0, self.unasked | alone], ["gold", ""], default=self.confidence_source),
+            "confidence_source": source,
             "n_votes": votes.answers_per_item,
             "note": note,
         }

@@ -18,8 +18,9 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.roles import GOLD, words_of
 from crowdwise.io.source import Places, Table
+from crowdwise.io.tallies import LOGARITHM
 
-__all__ = ["asked", "may_matter", "of_question", "question_names", "refuse_questions"]
+__all__ = ["asked", "may_matter", "of_question", "question_names", "refuse_questions", "refuse_row_shares"]
 
 _QUESTION = {"question", "questions", "aspect", "attribute", "dimension", "criterion", "criteria", "field", "subtask", "task"}
 _QUESTION |= {"category", "prompt", "variable", "feature", "property", "facet", "frage", "type"}
@@ -71,6 +72,28 @@ def refuse_questions(frame: pl.DataFrame, taken: Mapping[str, str], source: str,
             f"{source}: several questions, in the column {found[0]!r}: {listed(map(repr, values), 8)}. An annotator's answers "
             f"to all of them would be votes on one item. Read one: {one}; if they are one question: {all_}"
         )
+
+
+def refuse_row_shares(frame: pl.DataFrame, taken: Mapping[str, str], source: str, request: Request) -> None:
+    """Refuse a vote that is written a row per class: each of its labels would be a vote of its own."""
+    pair, label = [taken["item"], taken["annotator"]], taken["label"]
+    likely = [name for name in frame.columns if name not in taken.values()]
+    likely = [name for name in likely if LOGARITHM(name) or _SURE & set(words_of(name))]
+    if not likely:
+        return
+    votes = frame.select(pl.struct(pair).n_unique()).item()
+    if votes > 0.75 * frame.height or frame.select(pl.struct(*pair, label).n_unique()).item() < frame.height:
+        return
+    for name in likely:
+        logs = bool(LOGARITHM(name))
+        values = frame.select(*pair, value=pl.col(name).cast(pl.Float64, strict=False))
+        total = values.group_by(pair).agg((pl.col("value").exp() if logs else pl.col("value")).sum())["value"]
+        whole = int(total.is_between(0.5 if logs else 0.98, 1.02).sum())
+        if values["value"].null_count() or whole <= 0.95 * len(total):
+            continue
+        what = f"{'log-' * logs}probabilities of the classes, a row for each class"
+        way = request.command(source, "--probabilities", name)
+        raise InputError(f"{source}: {name!r} holds {what}. Read them: {way} (probabilities=... in Python)")
 
 
 def of_question(table: Table, taken: Mapping[str, str], wanted: str, names: Sequence[str]) -> Table | None:

@@ -51,7 +51,7 @@ class _Headless(FileColumns):
     """Two ends and perhaps a weight, in this order, below no row of names."""
 
     def __init__(self, read: FileColumns) -> None:
-        from crowdwise.io.wide import Headless
+        from crowdwise.io.headless import Headless
 
         self.source = Headless(read.source.path, read.source.name, read.source.parts)
         self.name = read.name

@@ -186,7 +186,8 @@ PLATFORMS = (
     Platform(
         "judges", "judges",
         'LLM-judge votes as JSONL: id, judge or model, verdict or score; or "judgments": [{judge, label}] below an item',
-        _JSON, (("item*", "*id", "key"), ("judg*", "model*", "verdicts", "votes", "ratings")), inspects=True,
+        _JSON, (("item*", "*id", "key"), ("judg*", "model*", "grader*", "evaluator", "verdicts", "votes", "ratings")),
+        inspects=True,
     ),
     Platform("peerannot", "peerannot", "peerannot answers.json: {item: {annotator: label}}", ("json",), inspects=True),
 )  # fmt: skip

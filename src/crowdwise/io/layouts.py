@@ -10,7 +10,15 @@ __all__ = ["find_layout", "read_layout"]
 
 def find_layout(source: Source, request: Request) -> str | None:
     """The layout of a table without columns of annotators and labels, or None if it is none of these."""
-    if request.annotators is not None or request.transposed or not request.header:
+    if request.annotators is not None or request.transposed:
+        return "wide"
+    if not request.header:
+        from crowdwise.io.wide import looks_wide
+
+        if not looks_wide(source, request):
+            from crowdwise.io.headless import refuse_rows_of_votes
+
+            refuse_rows_of_votes(source, request)
         return "wide"
     if request.exclude is not None and not _names_people(source):
         return "wide"
@@ -37,6 +45,10 @@ def find_layout(source: Source, request: Request) -> str | None:
     from crowdwise.io.wide import looks_wide
 
     frame = source.table(source.columns).frame
+    if source.kind == "delimited" and {request.item, request.annotator, request.label} == {None}:
+        from crowdwise.io.headless import check_first_row
+
+        check_first_row(frame, source, request)
     rows = rows_of_labels(source, request) if request.annotator is None else None
     # Nobody is left who could have voted: a label in every row, and perhaps how often.
     if rows is not None and set(source.columns) == set(rows) - {None} and frame[rows[0]].n_unique() < frame.height:

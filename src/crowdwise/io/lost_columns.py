@@ -101,8 +101,9 @@ def _refuse_probabilities(source: Source, lost: Sequence[str], request: Request)
 def _refuse_shares(source: Source, role: str, request: Request) -> None:
     """Refuse a table without a column of labels whose rows are probabilities, with the command that reads them."""
     if role == "label" and source.kind in ("delimited", "parquet", "arrow") and request.label is None:
-        from crowdwise.io.tallies import refuse_shares, share_columns
+        from crowdwise.io.tallies import log_columns, refuse_shares, share_columns
 
-        shares = share_columns(source.table(source.columns).frame)
-        if shares:
-            refuse_shares(shares, source.name, replace(request, question=None), people=True)
+        frame = source.table(source.columns).frame
+        shares, logs = share_columns(frame), log_columns(frame)
+        if shares or logs:
+            refuse_shares(shares or logs, source.name, replace(request, question=None), people=True, logs=not shares)

@@ -271,13 +271,14 @@ def _read_votes(
 def _exported(path: AnyPath | Sequence[AnyPath], request: Request) -> tuple[Source, str, Export]:
     """The file, its format, and what it holds."""
     source = open_source(path)
-    if not request.header and source.kind != "matrix":
-        from crowdwise.io.wide import Headless
+    named = (request.item, request.annotator, request.label, request.annotators) != (None,) * 4
+    if not request.header and (source.kind != "matrix" or named):
+        from crowdwise.io.headless import Headless
 
-        if source.kind != "delimited":
+        if source.kind not in ("delimited", "matrix"):
             raise InputError(f"{source.name}: --no-header (header=False) is about CSV and TSV files, not {source.kind}")
 
-        source = Headless(source.path, source.name, source.parts)
+        source = Headless(source.path, source.name, source.parts, source.content)
     name = find_format(source, request.format, request)
     if (
         (name in TABLES or name in ("judges", "doccano"))
@@ -312,7 +313,7 @@ def read_export(source: Source, name: str, request: Request) -> Export:
     if name == "answers":
         from crowdwise.io.wide import read_answers
 
-        return read_answers(source)
+        return read_answers(source, request)
     if name in LAYOUTS:
         from crowdwise.io.layouts import read_layout
 

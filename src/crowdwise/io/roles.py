@@ -132,7 +132,8 @@ def suggested(source: Source, role: str, request: Request, taken: Mapping[str, s
         likely = named_items(names)
         # An id that never recurs numbers the rows.
         told = {name: people is not None and recurs(source.table([name, people]).frame) for name in names}
-        likely = [name for name in likely if told[name]] or [name for name in names if told[name]] or likely
+        asked = [name for name in likely if told[name]] or [name for name in likely if people and _meets(source, name, people)]
+        likely = asked or [name for name in names if told[name]] or likely
     if not likely:
         return ""
     if len(likely) > 1:
@@ -162,6 +163,12 @@ def recurs(frame: pl.DataFrame) -> bool:
     if frame[name].dtype.is_nested() or frame[name].null_count() or frame[name].n_unique() == frame.height:
         return False
     return frame.height < 2 or bool(frame.n_unique() >= 0.95 * frame.height)
+
+
+def _meets(source: Source, name: str, people: str) -> bool:
+    """Whether values of a column stand beside several annotators each, as items do that are asked about more than once."""
+    frame = source.table([name, people]).frame
+    return frame.n_unique() > 1.5 * frame[name].n_unique()
 
 
 def no_votes(names: Sequence[str], source: Source, request: Request) -> str:

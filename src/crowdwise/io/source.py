@@ -98,6 +98,10 @@ def sniff_kind(path: Path, content: Callable[[], bytes], name: str, held: bytes 
     first_line = content().split(b"\n", 1)[0]
     if any(separator in first_line for separator in (b",", b"\t", b";", b"|")):
         return "delimited"
+    from crowdwise.io.blanks import between_blanks
+
+    if between_blanks(content()):
+        return "delimited"
     raise InputError(f"{name}: cannot tell what {suffix or 'this file'} holds; known are {', '.join(sorted(KINDS))}; rename it")
 
 
@@ -247,7 +251,10 @@ class Source:
         if HOW.get().skip_rows is None and 1 < len(above) >= len(below) > 0:
             return self.data, separator, 1
         from crowdwise.io.archives import below_titles
+        from crowdwise.io.blanks import between_blanks, with_tabs
 
+        if len(above) == 1 and HOW.get().skip_rows is None and between_blanks(self.data):
+            return with_tabs(self.data), "\t", 1
         return below_titles(self.data, separator, self.name)
 
     @property

@@ -23,8 +23,10 @@ from crowdwise.io.roles import never_votes, words_of
 from crowdwise.io.source import Table
 
 __all__ = [
+    "LOGARITHM",
     "check_total",
     "is_distribution",
+    "log_columns",
     "numbers_of",
     "refuse_counts_or_labels",
     "refuse_mapped_counts",
@@ -43,6 +45,7 @@ _PROBABLE = {"p", "pr", "prob", "proba", "probability", "share", "shares", "pct"
 # Names that say "annotator 3": nothing about them is open.
 _PERSON = re.compile(r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+")
 _SUM = 0.02
+LOGARITHM = re.compile(r"(?i)(?:^|[_ .-])(?:log_?probs?|log_?probabilit(?:y|ies)|log_?p|lps?)(?:$|[_ .-])").search
 # Shares of more votes than these are measured, not counted.
 _MOST_VOTES = 100
 
@@ -70,7 +73,7 @@ def repeats_itself(value: Any) -> bool:
 def refuse_mapped_labels(mappings: Sequence[Any], key: str, source: str, request: Request) -> None:
     """Refuse mappings to whole numbers, taken as votes per class, that do not look like it."""
     if {"count", "counts", "counter"}.isdisjoint(words_of(key)) and _mapped_counts(mappings) is False:
-        _refuse_mapped(mappings, key, source, request, "keyed")
+        _refuse_mapped(mappings, key, source, request, "judges" if key == "scores" else "keyed")
 
 
 def refuse_mapped_counts(mappings: Sequence[Any], key: str, source: str, request: Request, taken: str) -> None:
@@ -151,9 +154,19 @@ def share_columns(frame: pl.DataFrame) -> list[str]:
     return found if len(total) and (np.abs(total / whole - 1) < _SUM).all() else []
 
 
-def refuse_shares(names: Sequence[str], source: str, request: Request, people: bool) -> None:
+def log_columns(frame: pl.DataFrame) -> list[str]:
+    """Columns that hold log-probabilities, one per class, by their names and as their numbers allow; else none."""
+    found = [name for name in frame.columns if LOGARITHM(name) and not frame[name].dtype.is_nested()]
+    values = numbers_of(frame, found)
+    return found if len(found) > 1 and not np.isnan(values).all() and np.nanmax(values) <= 0 else []
+
+
+def refuse_shares(names: Sequence[str], source: str, request: Request, people: bool, logs: bool = False) -> None:
     """Refuse numbers that add up to 1 where a vote is one class; `people` says whether rows name who voted."""
     soft = replace(request, label=None).command(source, "--probabilities", ",".join(names))
+    if logs:
+        what = f"{source}: no label column; {listed(map(repr, names), 5)} hold log-probabilities of the classes"
+        raise InputError(f"{what}. Read them: {soft} (probabilities=... in Python)")
     what = f"{source}: the numbers in {listed(map(repr, names), 5)} add up to 1 in every row"
     if people:
         raise InputError(f"{what}: probabilities of the classes. Read them: {soft} (probabilities=... in Python)")

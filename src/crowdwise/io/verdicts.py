@@ -21,7 +21,8 @@ from crowdwise.data.encode import Where, as_text, tidy
 from crowdwise.io.battles import battle_table
 from crowdwise.io.file_columns import FileColumns
 from crowdwise.io.roles import battle_shape, compares
-from crowdwise.io.source import AnyPath, open_source
+from crowdwise.io.source import AnyPath, Source, open_source
+from crowdwise.io.verdict_places import are_places, as_places, turn_column, turned
 
 __all__ = ["Verdicts", "are_verdicts", "read_verdicts"]
 
@@ -40,7 +41,20 @@ _QUESTION = (
 _TRUTH = ("gold", "truth", "gold_winner", "true_winner", "correct")
 _SIDES = (("a", "b"), ("1", "2"), ("first", "second"), ("left", "right"))
 _LENGTHS = ("length", "len", "n_tokens", "tokens", "n_words", "words", "n_chars")
-_PLACES = ("a", "b", "first", "second", "left", "right", "1", "2", "tie", "draw", "equal")
+_VERDICTS: tuple[str, ...] = (
+    "winner",
+    "verdict",
+    "preference",
+    "preferred",
+    "choice",
+    "chosen",
+    "decision",
+    "judgment",
+    "judgement",
+    "better",
+)
+_VERDICTS += ("label", "vote", "answer")
+_JUDGES = ("judge", "judge_model", "judge_name", "judge_id", "annotator", "rater", "grader", "evaluator", "model")
 _TEXTS = ("output", "response", "answer", "completion", "text", "summary")
 
 
@@ -96,16 +110,15 @@ class Verdicts:
         )
 
 
-def are_verdicts(path: AnyPath) -> bool:
+def are_verdicts(path: AnyPath, *, label: str | None = None) -> bool:
     """Whether a file compares two things row by row, with their names or with a column that says that they were swapped."""
     source = open_source(path)
     if source.kind in ("folder", "matrix"):
         return False
-    verdict = _verdict(source.names)
-    if compares(source.names) or _swap(source.names) is None or verdict is None:
+    verdict = label if label in source.names else _verdict(source.names)
+    if compares(source.names) or verdict is None or _swap(source) is None:
         return compares(source.names)
-    said = as_text(tidy(source.table([verdict]).frame[verdict])).str.to_lowercase().drop_nulls()
-    return bool(said.is_in(_PLACES).all())
+    return are_places(source.table([verdict]).frame[verdict])
 
 
 def read_verdicts(
@@ -150,43 +163,57 @@ def _beside(names: Sequence[str], question: str | None) -> dict[str, str]:
     return {role: name for role, name in found.items() if name is not None}
 
 
-def _swap(names: Sequence[str]) -> str | None:
+def _swap(source: Source) -> str | None:
     """The column that says that two stood in the other order."""
-    return next((name for name in names if name.lower() in ("swapped", "is_swapped", "reversed")), None)
+    return turn_column(source.names, lambda name: source.table([name]).frame[name])
+
+
+def _usual(names: Sequence[str], wanted: Sequence[str]) -> str | None:
+    usual = {name.lower(): name for name in names}
+    return next((usual[name] for name in wanted if name in usual), None)
 
 
 def _verdict(names: Sequence[str]) -> str | None:
     """The column that says which place won."""
-    return next((name for name in names if name.lower() in ("winner", "verdict", "preference", "preferred")), None)
+    return _usual(names, _VERDICTS)
 
 
 def _columns(
     path: AnyPath, names: Sequence[str], beside: Mapping[str, str], judge: str | None, label: str | None
 ) -> tuple[pl.DataFrame, Where]:
     """The columns of a plain table; where nobody names the two, they are a and b, and `swapped` says which stood first."""
-    swap = _swap(names)
-    roles: dict[str, str | None] = {"first": None, "second": None} if compares(names) or swap is None else {}
-    roles |= {"annotator": judge, "winner": label or (None if "first" in roles else _verdict(names))}
     file = FileColumns(path)
+    swap = None if compares(names) else _swap(file.source)
+    roles: dict[str, str | None] = {"first": None, "second": None} if swap is None else {}
+    if swap is None:
+        roles |= {"annotator": judge, "winner": label}
+    else:
+        roles |= {"annotator": judge or _usual(names, _JUDGES), "winner": label or _verdict(names)}
     table, where = columns_by_role(file, roles)
-    more = dict(beside) | ({} if swap is None or "first" in roles else {"swap": swap})
+    more = dict(beside) | ({} if swap is None else {"swap": swap})
     fetched, _ = file.fetch(list(dict.fromkeys(more.values())))
     table = table.with_columns(fetched[name].alias(role) for role, name in more.items())
-    return (table if "swap" not in more else _turned(table)), where
+    return (table if swap is None else _turned(table)), where
 
 
 def _turned(table: pl.DataFrame) -> pl.DataFrame:
     """The two as they stood: verdicts name the place, lengths and the truth belong to the answers, a and b."""
-    turned = as_text(table["swap"]).str.to_lowercase().is_in(["1", "true", "yes", "y", "1.0"]).fill_null(False)
+    other_order = turned(table["swap"])
     # Names that no verdict has, for a verdict may be the name of what won.
-    table = table.with_columns(first=pl.lit("answer a"), second=pl.lit("answer b"))
+    table = table.with_columns(first=pl.lit("answer a"), second=pl.lit("answer b"), winner=_places(table["winner"]))
     pairs = [(name, name.removesuffix("first") + "second") for name in table.columns if name.endswith("first")]
     both = [both for pair in pairs for both in (pair, pair[::-1])]
-    table = table.with_columns(pl.when(turned).then(pl.col(other)).otherwise(pl.col(one)).alias(one) for one, other in both)
+    sides = [pl.when(other_order).then(pl.col(other)).otherwise(pl.col(one)).alias(one) for one, other in both]
+    table = table.with_columns(sides)
     if "truth" in table.columns:
         said = as_text(table["truth"]).str.to_lowercase().replace({"a": "answer a", "b": "answer b"})
         table = table.with_columns(truth=said)
     return table
+
+
+def _places(winner: pl.Series) -> pl.Series:
+    """Verdicts as places; degrees, which are numbers, as they are."""
+    return winner if winner.dtype.is_numeric() else as_places(winner)
 
 
 def _chosen(table: pl.DataFrame, role: str, where: Where) -> NDArray[np.float64]:

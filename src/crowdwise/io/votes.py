@@ -241,7 +241,7 @@ def _rows(source: Source, wanted: Mapping[str, str], request: Request) -> Table:
         if told:
             find_column(table.frame, "label", request.question, Places(source.name))
         return table
-    from crowdwise.io.beside import of_question, question_names, refuse_questions
+    from crowdwise.io.beside import of_question, question_names, refuse_questions, refuse_row_shares
 
     rest = rest if source.kind == "delimited" or told else question_names(rest)
     table = source.table([*needed, *rest], wanted["label"])
@@ -254,6 +254,8 @@ def _rows(source: Source, wanted: Mapping[str, str], request: Request) -> Table:
     # What was called a long table is one, whatever stands beside its votes.
     if request.format is None and request.label is None and request.repeats == "all":
         refuse_questions(table.frame, wanted, source.name, request)
+    if request.format is None and request.weight is None and request.repeats == "all":
+        refuse_row_shares(table.frame, wanted, source.name, request)
     return Table(table.frame.select(needed), table.where)
 
 

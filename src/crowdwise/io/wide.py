@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,33 +14,19 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.measures import doubt_labels
 from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, words_of
-from crowdwise.io.source import Places, Source, Table, read_text_bytes, sniff_separator
+from crowdwise.io.source import Places, Source, Table
 from crowdwise.io.tallies import check_total
 from crowdwise.io.voting_columns import check_one_set, chosen_columns, numbered_alike, voting_columns
 
-__all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide", "refuse_grid"]
+__all__ = ["chosen_columns", "looks_wide", "read_answers", "read_wide", "refuse_grid"]
 
 
 _OTHERS = {"expert", "model", "prediction", "predicted", "chatgpt", "gpt", "llm", "ai", "machine", "classifier", "baseline"}
 _OTHERS |= {"reference", "auto", "automatic", "system", "claude", "gemini", "llama", "mistral", "adjudicator", "supervisor"}
 
 
-class Headless(Source):
-    """A delimited file without a row of column names: its columns are called column 1, column 2, ..."""
-
-    @cached_property
-    def data(self) -> bytes:
-        """The text of the file below a row of names."""
-        data = read_text_bytes(self.path, self.name)
-        separator = sniff_separator(data, self.path.name.removesuffix(".gz")[-4:].lower())
-        first = next(csv.reader([data.split(b"\n", 1)[0].decode("utf-8", "replace")], delimiter=separator), [])
-        return separator.join(f"column {k + 1}" for k in range(len(first))).encode() + b"\n" + data
-
-    def table(self, columns: Any, objects: str | None = None) -> Table:
-        """The columns; the first row of the file is row 1."""
-        found = super().table(columns)
-        rows = None if found.where.rows is None else found.where.rows - 1
-        return Table(found.frame, Places(found.where.source, 1, rows))
+# Item, annotator, label, and perhaps known labels.
+_ROW_OF_A_VOTE = (3, 4)
 
 
 def looks_wide(source: Source, request: Request) -> list[str]:
@@ -256,7 +240,7 @@ def _note(source: Source, request: Request, ids: str | None, chosen: list[str], 
     )
 
 
-def read_answers(source: Source) -> Export:
+def read_answers(source: Source, request: Request) -> Export:
     """Read a whitespace matrix of labels with -1 where there is none; ids are positions from 0."""
     lines = [line.split() for line in source.data.decode().splitlines()]
     filled = [(row, cells) for row, cells in enumerate(lines, start=1) if cells]
@@ -272,6 +256,10 @@ def read_answers(source: Source) -> Export:
             f"{source.name} row {row}: {cells[bad % width]!r} is not a number; answers files hold class numbers and -1"
         )
     matrix = flat.to_numpy().reshape(len(filled), width)
+    if request.format is None and width in _ROW_OF_A_VOTE and (matrix >= 0).all():
+        from crowdwise.io.headless import refuse_rows_of_votes
+
+        refuse_rows_of_votes(source, request)
     n, a = np.nonzero((matrix != -1) & ~np.isnan(matrix))
     where = Places(source.name, rows=np.array([row for row, _ in filled], np.int64)[n])
     return Export(

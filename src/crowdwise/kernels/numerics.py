@@ -33,7 +33,7 @@ from crowdwise.kernels.gamma import digamma, log_gamma
 from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "beta_interval", "clamp", "class_mass", "combined", "confusion_counts"]
-__all__ += ["dirichlet_kl", "expected_log", "of_type"]
+__all__ += ["dirichlet_kl", "expected_log", "of_type", "overwrite"]
 __all__ += ["expected_rank", "generator", "harden", "highest", "in_ranges", "infer_table", "infer_voted", "item_of_votes"]
 __all__ += ["log_floored", "log_sigmoid", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
 __all__ += ["segment_sum", "softmax_into", "tempered", "vote_shares", "voted_sums"]
@@ -170,6 +170,14 @@ def clamp(posterior: Floats, known: Array) -> None:
         given = np.flatnonzero(known >= 0)
         posterior[given] = 0.0
         posterior[given, known[given]] = 1.0
+
+
+def overwrite(posterior: Floats, values: Floats, known: Array) -> float:
+    """Put these rows, and the labels that are given, in the place of `posterior`; return the sum of the changes of its rows."""
+    clamp(values, known)
+    change = moved(values, posterior)
+    posterior[:] = values
+    return change
 
 
 def harden(posterior: Floats) -> Floats:

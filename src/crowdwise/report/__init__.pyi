@@ -43,6 +43,7 @@ from .heeding import heed as heed
 from .heeding import without_spammers as without_spammers
 from .judging import families_by_name as families_by_name
 from .judging import families_by_table as families_by_table
+from .judging import place_lines as place_lines
 from .judging import prices_of as prices_of
 from .judging import verdict_lines as verdict_lines
 from .judging import with_people as with_people

@@ -61,9 +61,8 @@ NOBODY = "<p>Votes are anonymous: nobody knows who gave them, so nothing can be 
 def tiles(result: Result, facts: dict[str, Any], uncertainty: Uncertainty) -> str:
     """Return the numbers that everybody asks for first."""
     per_item = facts["votes_per_item"]
-    n_gold = 0 if result.votes.gold is None else int((result.votes.gold >= 0).sum())
     items = f"{per_item['mean']:.1f} votes each" if per_item else ""
-    items += f"; class of {whole(n_gold)} given" if n_gold else ""
+    items += f"; class of {whole(result.votes.n_gold)} given" if result.votes.n_gold else ""
     idle = facts["annotators_without_votes"]
     agreement = [facts[name] for name in ("krippendorff_alpha", "pairwise_agreement")]
     tiles = [
@@ -133,7 +132,7 @@ def item_figures(result: Result, uncertainty: Uncertainty, *, shares: bool = Tru
     """Return confidence of items, shares of classes (unless they are shown elsewhere) and the pooled confusion."""
     votes = result.votes
     consensus_k = np.bincount(result.codes, minlength=votes.n_classes) / max(votes.n_items, 1)
-    votes_k = np.bincount(votes.label, minlength=votes.n_classes) / max(votes.n_votes, 1)
+    votes_k = votes.label_shares
     shown, some = np.arange(votes.n_classes), ""
     if votes.n_classes > MOST_CLASSES:
         shown = np.argsort(-consensus_k, kind="stable")[:MOST_CLASSES]

@@ -31,7 +31,7 @@ PULLED = 0.2
 def headline(result: Result, uncertainty: Uncertainty) -> str:
     """How many labels are expected to be right, what that rests on, and how many are certain: paragraphs of markup."""
     votes = result.votes
-    labelled = ~result.unasked if votes.gold is None else ~result.unasked & (votes.gold < 0)
+    labelled = ~(result.unasked | votes.is_known)
     n_open = int(labelled.sum())
     if n_open == 0:
         known = "every label was given" if votes.n_gold else "no item has a vote"
@@ -55,8 +55,7 @@ def headline(result: Result, uncertainty: Uncertainty) -> str:
         said += ", if annotators err independently of each other, as the model takes them to.</p>"
     else:
         said += f", by known labels ({text(result.confidence_source)}).</p>"
-    shares = np.bincount(votes.label, minlength=votes.n_classes) / max(votes.n_votes, 1)
-    if votes.n_classes > 1 and expected < shares.max(initial=0) + _HARDLY:
+    if votes.n_classes > 1 and expected < votes.label_shares.max(initial=0) + _HARDLY:
         said += "<p>The votes say <strong>hardly more than a guess</strong> would: look at the task before the labels.</p>"
     elif single:
         said += "<p>Most items have <strong>one vote</strong>, and nobody to disagree with it: more votes would tell more.</p>"
@@ -122,13 +121,13 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: U
 def truth_table(result: Result, truth: Any) -> str:
     """Compare the result with majority vote on items of known class that were not given to the fit."""
     codes = np.array(truth)
-    gold = result.votes.gold
+    given = result.votes.is_known
     if codes.shape != (result.votes.n_items,):
         raise InputError(f"truth must hold one class code per item: expected {result.votes.n_items}, got shape {codes.shape}")
     n_given = 0
-    if gold is not None and codes.dtype.kind in "iu":
-        n_given = int(((gold >= 0) & (codes >= 0)).sum())
-        codes[gold >= 0] = -1
+    if codes.dtype.kind in "iu":
+        n_given = int((given & (codes >= 0)).sum())
+        codes[given] = -1
     with warnings.catch_warnings():
         # The fit has warned of a single class already.
         warnings.simplefilter("ignore", DataWarning)

@@ -53,6 +53,7 @@ def why_of(result: Result, items: Integers) -> list[Why]:
     evidence = result.annotators.log_lik(votes, everything) if len(everything) else np.zeros((0, votes.n_classes))
     shares = unit_of(result) == "share"
     log_prior = np.zeros((1, votes.n_classes)) if shares else result.prior.log_prob()
+    is_known = votes.is_known
     found, start = [], 0
     for n, own in zip(items.tolist(), index, strict=True):
         part = evidence[start : start + len(own)]
@@ -62,13 +63,12 @@ def why_of(result: Result, items: Integers) -> list[Why]:
         if shares and not part.any():
             prior = result.class_prior
         label = int(result.codes[n])
-        known = votes.gold is not None and votes.gold[n] >= 0
-        others = (prior + part.sum(axis=0) if known else result.posterior[n]).copy()
+        others = (prior + part.sum(axis=0) if is_known[n] else result.posterior[n]).copy()
         others[label] = -np.inf
         against = int(others.argmax())
         first, contribution = float(prior[label] - prior[against]), part[:, label] - part[:, against]
         total = first + float(contribution.sum())
-        further = {} if known else further_terms(result, n, label, against, unit_of(result), total)
+        further = {} if is_known[n] else further_terms(result, n, label, against, unit_of(result), total)
         found.append(Why(n, against, first, own, contribution, further))
     return found
 

@@ -66,10 +66,9 @@ def facts_of(
     codes, n_given = None, 0
     if truth is not None:
         codes = encode_gold(result.votes, truth)
-        if result.votes.gold is not None:
-            given = result.votes.gold >= 0
-            n_given = int((given & (codes >= 0)).sum())
-            codes = np.where(given, -1, codes).astype(np.int16)
+        given = result.votes.is_known
+        n_given = int((given & (codes >= 0)).sum())
+        codes = np.where(given, -1, codes).astype(np.int16)
     uncertainty = uncertainty_of(result, MOST_ITEMS)
     detections = detect(result, fdr=fdr, time=time, progress=progress)
     crowd = told_from_chance(crowd_of(result), result, fdr)

@@ -174,7 +174,7 @@ def summary_lines(
     by = "their features alone" if estimator is not None else "the most frequent class" if fill_unvoted else None
     unvoted = _EMPTY if by is None else f"labelled by {by}"
     # Gold labels an item that nobody voted on, and so do neighbours.
-    empty = (votes.votes_per_item == 0) if votes.gold is None else (votes.votes_per_item == 0) & (votes.gold < 0)
+    empty = (votes.votes_per_item == 0) & ~votes.is_known
     beside = int((empty & ~result.unasked).sum()) if estimator is None else 0
     if beside:
         yield f"{count(beside, 'item')} without votes: labelled by {'its' if beside == 1 else 'their'} neighbours"
@@ -217,9 +217,7 @@ def _chance_lines(votes: Annotations, agree: float) -> Iterator[str]:
 
 def _confidence_lines(result: Result, what: str = "the labels") -> Iterator[str]:
     """How many labels are expected to be right, and what that rests on."""
-    judged = result.votes.votes_per_item > 0
-    if result.votes.gold is not None:
-        judged &= result.votes.gold < 0
+    judged = (result.votes.votes_per_item > 0) & ~result.votes.is_known
     if not judged.any():
         return
     if result.votes.n_classes < 2:

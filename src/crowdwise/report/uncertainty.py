@@ -57,13 +57,11 @@ class Uncertainty:
 def uncertainty_of(result: Result, most: int = 25) -> Uncertainty:
     """Count the uncertain items of a result and list the `most` uncertain ones."""
     votes = result.votes
-    open_items = np.flatnonzero(~result.unasked if votes.gold is None else ~result.unasked & (votes.gold < 0))
+    open_items = np.flatnonzero(~(result.unasked | votes.is_known))
     sure = result.confidence
     confidence = sure[open_items]
     edges = np.arange(N_BINS) / N_BINS - ROUNDING
-    key = votes.item.astype(np.int64) * votes.n_classes + votes.label
-    tally = np.bincount(key, votes.weight, minlength=votes.n_items * votes.n_classes).astype(float)
-    tally_nk = tally.reshape(votes.n_items, votes.n_classes)
+    tally_nk = votes.by_class(votes.weight)
     ties = (tally_nk >= tally_nk.max(axis=1, initial=0, keepdims=True) - ROUNDING)[open_items].sum(axis=1) > 1
     behind = tally_nk[open_items, result.codes[open_items]] < tally_nk.max(axis=1, initial=0)[open_items] - ROUNDING
     per_item = votes.votes_per_item[open_items]

@@ -7,7 +7,7 @@ votes, as `crowdwise.trust.crowd.cautious` does with all; the shards then weigh 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,13 +41,11 @@ class Doubt:
 
     def posterior(self, votes: Annotations) -> Floats:
         """Posterior of the items of a shard by this reading, as far as it can be believed, [n, K]."""
-        weight = self.discount.weight(votes)
-        votes = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
+        votes = self.discount.discounted(votes)
         posterior = np.zeros((votes.n_items, votes.n_classes))
         # Items of the sample may have parameters of their own, which those of other shards have not.
         annotators = self.fields["annotators"].aligned(np.arange(votes.n_annotators), np.full(votes.n_items, -1))
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
-        annotators.infer(votes, self.fields["prior"].log_prob(), known, posterior)
+        annotators.infer(votes, self.fields["prior"].log_prob(), votes.known_codes, posterior)
         fields = self.fields | {"annotators": annotators}
         return Result.of_fit(votes=votes, posterior=posterior, reliability=self.reliability, **fields).posterior
 

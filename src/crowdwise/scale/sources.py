@@ -53,8 +53,7 @@ class MemorySource:
 
     def open(self, posterior_in_memory: bool = True) -> Shard:
         """A shard with a posterior of zeros."""
-        known = np.empty(0, np.int16) if self.votes.gold is None else self.votes.gold
-        return Shard(self.votes, known, np.zeros((self.votes.n_items, self.votes.n_classes)), self.index)
+        return Shard(self.votes, self.votes.known_codes, np.zeros((self.votes.n_items, self.votes.n_classes)), self.index)
 
 
 @dataclass(frozen=True)
@@ -90,10 +89,9 @@ class FolderSource:
             weight=mapped("weight") if (folder / "weight.npy").exists() else None,
             gold=mapped("gold") if (folder / "gold.npy").exists() else None,
         )
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         in_memory = posterior_in_memory or self.n_items == 0
         posterior = np.zeros(shape) if in_memory else _mapped_posterior(folder / _POSTERIOR, shape)
-        shard = Shard(votes, known, posterior, self.index, self.folder)
+        shard = Shard(votes, votes.known_codes, posterior, self.index, self.folder)
         if not in_memory and (folder / MOVING).exists():
             shard.moving = load_array(folder / MOVING)
         return shard

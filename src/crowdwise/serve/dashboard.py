@@ -132,9 +132,8 @@ def _pictures(service: Service) -> str:
     fit = service.brain.live.fit
     if fit is not None and len(sure) and n_votes.sum():
         votes = fit.result.votes
-        given = np.bincount(votes.label, minlength=votes.n_classes) / max(votes.n_votes, 1)
         ours = np.bincount(label[label >= 0], minlength=votes.n_classes) / len(sure)
-        figures.append(shares_picture(votes.classes, ours, given, np.arange(min(votes.n_classes, MOST_CLASSES))))
+        figures.append(shares_picture(votes.classes, ours, votes.label_shares, np.arange(min(votes.n_classes, MOST_CLASSES))))
     return f'<div class="pair">{"".join(f"<figure class=card>{one}</figure>" for one in figures)}</div>'
 
 

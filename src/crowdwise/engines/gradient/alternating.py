@@ -62,7 +62,6 @@ class AlternatingHead(Head):
         super().__init__()
         self.votes = votes
         self.ceiling, self.rounds = ceiling, rounds
-        self.known: Any = np.empty(0, np.int16) if votes.gold is None else votes.gold
         self.annotators = annotators.update(votes, posterior.double().cpu().numpy())
         # What an update changes must be in the state of the module, or a resumed run would continue from elsewhere.
         self._learned = [name for name, value in _arrays(self.annotators).items() if value is not getattr(annotators, name)]
@@ -79,8 +78,10 @@ class AlternatingHead(Head):
         prior = RowPrior(below_ceiling(log_prob().double().cpu().numpy(), self.ceiling))
         posterior = self.target.double().cpu().numpy().copy()
         # Beliefs under the network as it is now; those of the last epoch are under the network as it was.
-        self.annotators.infer(self.votes, prior.log_prob(), self.known, posterior)
-        fit = alternate(self.votes, prior, self.annotators, start=posterior, known=self.known, max_iter=self.rounds, tol=_TOL)
+        self.annotators.infer(self.votes, prior.log_prob(), self.votes.known_codes, posterior)
+        fit = alternate(
+            self.votes, prior, self.annotators, start=posterior, known=self.votes.known_codes, max_iter=self.rounds, tol=_TOL
+        )
         self.annotators = fit.annotators
         self.target.copy_(torch.from_numpy(fit.posterior))
         self._remember()

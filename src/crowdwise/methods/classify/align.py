@@ -84,7 +84,7 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = N
             f"a classifier needs at least two classes, and the votes have {only}; "
             "one class leaves nothing to learn: name them all with classes=... or --classes"
         )
-    if votes.n_votes == 0 and (votes.gold is None or (votes.gold < 0).all()):
+    if votes.n_votes == 0 and not votes.n_gold:
         raise InputError("there is no vote to learn from")
     return votes
 

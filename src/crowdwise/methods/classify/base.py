@@ -19,7 +19,7 @@ from crowdwise.errors import InputError, NotFittedError
 from crowdwise.estimator.aggregator import ResultViews
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.estimator import Estimator, check_tables
-from crowdwise.estimator.judgement import exponent_of, vote_mass
+from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import check_folder
 from crowdwise.kernels.numerics import best_class, tempered
@@ -169,8 +169,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         forget_unused(self)
         log_prior = done.model.log_prob(features) if done.log_prior is None else done.log_prior
         posterior = np.zeros((votes.n_items, votes.n_classes))
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
-        done.annotators.infer(votes, log_prior, known, posterior)
+        done.annotators.infer(votes, log_prior, votes.known_codes, posterior)
         self.result_ = Result.of_fit(
             method=self.name,
             settings=self.kept_settings(),
@@ -203,7 +202,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             return posterior
         result = self._fitted()
         exponent = exponent_of(result.method, result.votes.anonymous)
-        return tempered(posterior, np.maximum(vote_mass(votes), 1) ** exponent)
+        return tempered(posterior, np.maximum(votes.weight_per_item, 1) ** exponent)
 
     def _infer(self, X: Any, votes: Any) -> tuple[Floats, Annotations | None]:
         """Class probabilities of rows by the model, [N, K], and their votes where there are any."""
@@ -247,7 +246,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         evidence, _ = predictive(model).infer(
             votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob)
         )
-        mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())
+        mass = votes.total_weight
         return evidence / mass if mass > 0 else 0.0
 
     def _before_votes(self, log_prob: Floats) -> Floats:

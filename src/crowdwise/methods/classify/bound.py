@@ -44,15 +44,11 @@ def bound_terms(votes: Annotations, annotators: AnnotatorModel, expected: Floats
     kl : float
         Of the inducing values.
     """
-    known = np.empty(0, np.int16) if votes.gold is None else votes.gold
     found = settled(votes, annotators, expected)
     assert isinstance(found, DirichletConfusion)
     q = np.zeros_like(expected)
-    found.infer(votes, expected, known, q)
-    taught = votes.votes_per_item > 0
-    if votes.gold is not None:
-        taught = taught | (votes.gold >= 0)
-    q[~taught] = 0
+    found.infer(votes, expected, votes.known_codes, q)
+    q[(votes.votes_per_item == 0) & ~votes.is_known] = 0
     values = (
         (q * expected).sum(),
         (counts_of(votes, q) * expected_log(found.beta_alk, 1)).sum(),

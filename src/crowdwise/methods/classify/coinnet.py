@@ -100,5 +100,4 @@ class COINNet(NeuralClassifier):
 
 def _votes_per_item(votes: Annotations) -> float:
     """Mean weight of the votes on an item that has any; at least one."""
-    total = votes.n_votes if votes.weight is None else float(votes.weight.sum())
-    return max(total / max(int((votes.votes_per_item > 0).sum()), 1), 1.0)
+    return max(votes.total_weight / max(int((votes.votes_per_item > 0).sum()), 1), 1.0)

@@ -55,8 +55,6 @@ def continued(estimator: Any, features: Any, votes: Annotations) -> Continued:
     # Matrices as they were trained, which votes on new rows are not judged by.
     trained = isinstance(model, Confusion)
     model = model.aligned(who, np.full(votes.n_items, -1)) if trained else estimator._annotators_on(features, who)
-    model.infer(
-        votes, estimator._prior(votes, log_prob), np.empty(0, np.int16) if votes.gold is None else votes.gold, posterior
-    )
+    model.infer(votes, estimator._prior(votes, log_prob), votes.known_codes, posterior)
     confusion = model.confusion()
     return Continued(estimator.model_, posterior, start_confusion(votes, posterior) if confusion is None else confusion)

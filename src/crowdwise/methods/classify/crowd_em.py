@@ -126,11 +126,12 @@ class CrowdEM(CrowdClassifier):
         some, fewer = some_rows(features, taught), votes.take_items(taught)
         start = start_posterior(votes, self.init)[taught]
         fold = dealt(start, self.folds, np.random.default_rng(seed))
-        known = np.empty(0, np.int16) if fewer.gold is None else fewer.gold
 
         def step(fit: Fit) -> tuple[Fit, Round]:
             prior = fit.prior.of(left_out(estimator, some, fit.posterior, fold))
-            done = alternate(fewer, prior, fit.annotators, start=fit.posterior, known=known, max_iter=_ROUNDS, tol=_TOL)
+            done = alternate(
+                fewer, prior, fit.annotators, start=fit.posterior, known=fewer.known_codes, max_iter=_ROUNDS, tol=_TOL
+            )
             terms = {name: float(values[-1]) for name, values in done.trace.items()}
             return done, Round(moved(done.posterior, fit.posterior) / max(len(taught), 1), terms)
 

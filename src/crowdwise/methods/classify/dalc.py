@@ -203,7 +203,7 @@ class DALC(NeuralClassifier):
 def _settled(head: ExpertiseHead, table: Any, votes: Annotations, log_prior: Floats) -> tuple[Factors, Expertise]:
     """Annotators and labels taken to their end under the finished network."""
     factors = head.factors
-    known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+    known = votes.known_codes
     posterior = np.zeros_like(log_prior)
     infer_labels(votes, factors.traits(table), factors.embedding, log_prior, known, posterior)
     for _ in range(_LAST_ROUNDS):

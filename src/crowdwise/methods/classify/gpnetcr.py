@@ -130,9 +130,7 @@ class GPNETCR(ProcessClassifier):
 
     def _learn_start(self, network: InferenceNetwork, votes: Annotations, start: Start) -> None:
         """Show the labels of the start to a network that knows nothing, before the crowd's matrices can explain them away."""
-        taught = votes.votes_per_item > 0
-        if votes.gold is not None:
-            taught = taught | (votes.gold >= 0)
+        taught = (votes.votes_per_item > 0) | votes.is_known
         position = np.arange(0, votes.n_items, max(1, votes.n_items // SAMPLE))
         chosen = np.flatnonzero(taught[position])
         chosen = chosen[:: max(1, len(chosen) // _SHOWN)]

@@ -221,10 +221,9 @@ class OpenedProcess(_GoingOn, TrainedClassifier):
             _warn_afresh("other classes or columns")
             return None
         log_prob = model.log_prob(features)
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         posterior = np.zeros_like(log_prob)
         who = positions(votes.annotators, before.votes.annotators)
-        before.annotators.aligned(who, np.full(votes.n_items, -1)).infer(votes, log_prob, known, posterior)
+        before.annotators.aligned(who, np.full(votes.n_items, -1)).infer(votes, log_prob, votes.known_codes, posterior)
         return Earlier(model, posterior, int(self.history_.get("steps", 0)))
 
     def _task(self, *given: Any) -> Task:

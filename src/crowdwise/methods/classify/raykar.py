@@ -141,14 +141,13 @@ class Raykar(CrowdClassifier):
         else:
             prior = LogisticPrior.start(features, votes.n_classes, l2=self.l2, steps=self.steps)
         annotators = Confusion.start(self._pseudo_votes(votes, start), votes.n_annotators)
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         few = self.gaussian_iter if kind == "gaussian" else None
         fit = alternate(
             votes,
             prior,
             annotators,
             start=start,
-            known=known,
+            known=votes.known_codes,
             max_iter=self.max_iter if few is None else min(few, self.max_iter),
             tol=self.tol,
             progress=progress,
@@ -179,10 +178,7 @@ class Raykar(CrowdClassifier):
 
 def teaching_items(votes: Annotations) -> Integers:
     """Items with votes or a known label: the others say nothing about the classifier, and would only slow EM down."""
-    useful = votes.votes_per_item > 0
-    if votes.gold is not None:
-        useful = useful | (votes.gold >= 0)
-    return np.flatnonzero(useful)
+    return np.flatnonzero((votes.votes_per_item > 0) | votes.is_known)
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def split_items(votes: Annotations, share: float, seed: int) -> tuple[Integers, 
     voted = votes.votes_per_item > 0
     order = np.random.default_rng(seed).permutation(np.flatnonzero(voted))
     n_held = int(share * len(order))
-    only_gold = np.flatnonzero(~voted & (votes.gold >= 0)) if votes.gold is not None else order[:0]
+    only_gold = np.flatnonzero(~voted & votes.is_known)
     return np.sort(np.concatenate([order[n_held:], only_gold])), np.sort(order[:n_held])
 
 

@@ -36,8 +36,7 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
         # One annotator leaves nothing to aggregate.
         if init == "identity" or votes.n_annotators == 1:
             posterior = vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
-            if votes.gold is not None:
-                clamp(posterior, votes.gold)
+            clamp(posterior, votes.known_codes)
             return posterior
         with warnings.catch_warnings():
             # The start need not have converged; the fit itself says what deserves a look.
@@ -51,9 +50,8 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
     shape = (votes.n_items, votes.n_classes)
     if posterior.shape != shape or not np.allclose(posterior.sum(axis=1), 1) or (posterior < 0).any():
         raise SettingError(f"init must be a method's name, 'identity', or a posterior of shape {shape} whose rows sum to one")
-    if votes.gold is not None:
-        posterior = posterior.copy()
-        clamp(posterior, votes.gold)
+    posterior = posterior.copy()
+    clamp(posterior, votes.known_codes)
     return posterior
 
 

@@ -29,7 +29,6 @@ from crowdwise.engines.loop import Progress
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
-from crowdwise.parts.annotators.model import sum_by_annotator
 from crowdwise.parts.heads.union import UnionHead
 
 __all__ = ["UnionNet"]
@@ -44,7 +43,7 @@ class UnionNet(NeuralClassifier):
 
     def _head(self, votes: Annotations, start: Start) -> UnionHead:
         # One pseudo-vote each: an annotator without votes could still vote.
-        mass = sum_by_annotator(votes, np.ones(votes.n_votes)) + 1
+        mass = votes.weight_per_annotator + 1
         return UnionHead(start.confusion, torch.as_tensor(mass / mass.sum()).to(start.dtype))
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:

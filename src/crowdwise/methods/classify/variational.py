@@ -93,11 +93,10 @@ def settled(votes: Annotations, annotators: AnnotatorModel, log_prior: Floats, s
 
     Labels start from `start`, [N, K], or from what these annotators say.
     """
-    known = np.empty(0, np.int16) if votes.gold is None else votes.gold
     if start is None:
         start = np.zeros_like(log_prior)
-        annotators.infer(votes, log_prior, known, start)
+        annotators.infer(votes, log_prior, votes.known_codes, start)
     prior = RowPrior(log_prior)
-    fit = alternate(votes, prior, annotators, start=start, known=known, max_iter=_LAST_ROUNDS, tol=_LAST_TOL)
+    fit = alternate(votes, prior, annotators, start=start, known=votes.known_codes, max_iter=_LAST_ROUNDS, tol=_LAST_TOL)
     inferred: AnnotatorModel = fit.annotators
     return inferred

@@ -113,7 +113,7 @@ class BinaryClassifier(CrowdClassifier):
         self, votes: Annotations, prior: Any, annotators: DirichletConfusion, start: Floats, progress: Progress | None
     ) -> Fit:
         """Some rounds with the kernel held, then the others: under labels that are still rough, it would learn to be flat."""
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+        known = votes.known_codes
         n_held = min(_HELD, self.max_iter - 1) if self.kernel_rounds else 0
         held = alternate(votes, prior, annotators, start=start, known=known, max_iter=n_held, tol=self.tol, progress=progress)
 

@@ -94,7 +94,7 @@ class Yan(CrowdClassifier):
         # As many units of penalty as components: from item to item, log-odds then differ by about one from the crowd's.
         strength = rows.shape[1] if self.reliability_l2 is None else self.reliability_l2
         annotators = ItemReliability.start(rows, votes.n_annotators, votes.n_classes, l2=float(strength))
-        known = np.empty(0, np.int16) if fewer.gold is None else fewer.gold
+        known = fewer.known_codes
         fit = best_of(
             lambda first: alternate(
                 fewer, prior, annotators, start=first, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress

@@ -50,7 +50,6 @@ from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.messages import BeliefMessages
-from crowdwise.parts.annotators.model import sum_by_annotator
 from crowdwise.parts.priors.abilities import FAMILIES, INTEGRALS, ability_prior, node_rules
 
 __all__ = ["BeliefPropagation"]
@@ -117,7 +116,7 @@ class BeliefPropagation(IterativeAggregator):
         samples: Any = self.samples
         if samples is not None and not (isinstance(samples, Integral) and int(samples) >= 1):
             raise SettingError(f"{type(self).__name__}: samples must be a whole number of at least 1; got {self.samples!r}")
-        degree = sum_by_annotator(votes, np.ones(votes.n_votes))
+        degree = votes.weight_per_annotator
         if history is not None:
             degree = degree + history.sum(axis=(1, 2))
         prior = ability_prior(self.annotator_prior, self.annotator_weights, votes.n_classes)

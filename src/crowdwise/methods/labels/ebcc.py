@@ -49,7 +49,6 @@ from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.dawid_skene import IterativeAggregator, start_posteriors
-from crowdwise.parts.annotators.states import weight_per_item
 from crowdwise.parts.annotators.subtype_states import Counted, SubtypeStates, count_states, merge_columns, mergeable
 from crowdwise.parts.annotators.subtypes import SubtypeConfusion
 from crowdwise.parts.priors.subtypes import Subtypes
@@ -82,7 +81,7 @@ class EBCC(IterativeAggregator):
     def _fit(self, problem: Problem) -> Fit:
         votes = problem.votes
         n_classes = votes.n_classes
-        silent = weight_per_item(votes) == 0
+        silent = votes.weight_per_item == 0
         n_subtypes = min(self.subtypes, max(1, -(-int((~silent).sum()) // n_classes)))
         states = n_classes * n_subtypes
         table = 8.0 * votes.n_annotators * n_classes * states

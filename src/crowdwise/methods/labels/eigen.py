@@ -81,7 +81,7 @@ def _skewness(votes: Annotations, mu: Floats, v: Floats) -> float:
     With p1, p2, p3 the sums of first to third powers over an item, the sum over its triples is
     (p1^3 - 3 p1 p2 + 2 p3) / 6.
     """
-    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+    weight = votes.weights
     use = np.flatnonzero(weight > 0)
     # An annotator's repeated votes on an item count as one mean vote: a triple needs three people.
     key = votes.item[use].astype(np.int64) * votes.n_annotators + votes.annotator[use]

@@ -160,7 +160,7 @@ class GraphDawidSkene(IterativeAggregator):
         posterior = np.zeros((votes.n_items, votes.n_classes))
         model = predictive(annotators) if predict else annotators
         evidence, _ = model.infer(votes, result.prior.aligned(what), np.empty(0, np.int16), posterior)
-        return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
+        return posterior, evidence, votes.total_weight
 
     @property
     def coupling_(self) -> float:

@@ -137,7 +137,7 @@ class ItemGroupDS(Aggregator):
         if isinstance(result.prior, GroupMarginals):
             log_prior = np.concatenate([expected_log(result.prior.alpha, 1), log_prior])[group_n]
         evidence, _ = model.infer(votes, log_prior, np.empty(0, np.int16), posterior)
-        return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
+        return posterior, evidence, votes.total_weight
 
     def class_shares_frame(self) -> pl.DataFrame:
         """Estimated share of every class in every group: group, n_items, class, share."""

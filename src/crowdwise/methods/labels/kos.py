@@ -68,7 +68,7 @@ class KOS(Aggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         votes = problem.votes
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+        weight = votes.weights
         # Votes without weight are no edges: they must not shift the random start of the others.
         kept = np.flatnonzero(weight > 0)
         item, label, weight = votes.item[kept], votes.label[kept], weight[kept]
@@ -137,7 +137,7 @@ class KOS(Aggregator):
         posterior = np.zeros((votes.n_items, votes.n_classes))
         part.infer(votes, prior.log_prob(), problem.known, posterior)
         labels = best_class(posterior, prior.probability)
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+        weight = votes.weights
         # One pseudo-vote each way: full agreement of a few is no certainty.
         agreed, total = float(weight[labels[votes.item] == votes.label].sum()) + 1, float(weight.sum()) + 2
         odds = max(votes.n_classes - 1, 1) * agreed / (total - agreed)

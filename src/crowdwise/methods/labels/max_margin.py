@@ -88,7 +88,7 @@ class MaxMarginVote(Aggregator):
         own = np.arange(votes.n_items)
         margin = np.ones((votes.n_items, n_classes))
         margin[own, codes] = 0.0
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+        weight = votes.weights
         right, wrong = earlier
 
         def objective(eta: Floats) -> tuple[float, Floats]:
@@ -119,7 +119,7 @@ class MaxMarginVote(Aggregator):
         weights = MarginWeights(eta, float(eta.mean()) if len(eta) else 0.0, self.temperature)
         posterior = np.zeros((votes.n_items, votes.n_classes))
         weights.infer(votes, prior.log_prob(), problem.known, posterior)
-        spoken = segment_sum(votes.item, votes.weight, votes.n_items) > 0
+        spoken = votes.weight_per_item > 0
         if len(problem.known):
             spoken |= problem.known >= 0
         prior = prior.update(posterior[spoken])
@@ -137,9 +137,8 @@ def _labels(scores: Floats, flat: Floats, problem: Problem) -> Integers:
 
 def _scores(votes: Annotations, eta: Floats) -> Floats:
     """Sum of the weights of the votes for each class, [N, K]."""
-    cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
     weight = eta[votes.annotator] if votes.weight is None else eta[votes.annotator] * votes.weight
-    return segment_sum(cell, weight, votes.n_items * votes.n_classes).reshape(votes.n_items, votes.n_classes)
+    return votes.by_class(weight)
 
 
 def _log_sum(scores: Floats) -> tuple[Floats, Floats]:

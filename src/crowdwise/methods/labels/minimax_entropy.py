@@ -110,7 +110,7 @@ class MinimaxEntropy(IterativeAggregator):
             for s, strength in enumerate(_STRENGTHS):
                 done = self._run_with(part, strength)
                 log_vote = done.annotators.log_lik(votes, index)
-                weight = np.ones(len(index)) if votes.weight is None else votes.weight[index]
+                weight = votes.weights[index]
                 per_vote = np.exp(log_vote / np.where(weight > 0, weight, 1.0)[:, None])
                 scores[s] += float((weight * log_floored((done.posterior[votes.item[index]] * per_vote).sum(axis=1))).sum())
         return _STRENGTHS[int(scores.argmax())]

@@ -232,8 +232,7 @@ class AccuracyMoments(MomentAggregator):
 
 def _voted_items(problem: Problem) -> Integers:
     votes = problem.votes
-    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
-    voted = np.bincount(votes.item, weights=weight, minlength=votes.n_items) > 0
+    voted = votes.weight_per_item > 0
     return np.flatnonzero(voted | (problem.known >= 0) if len(problem.known) else voted)
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.engines.loop import Fit, alternate, best_of
 from crowdwise.estimator.aggregator import Problem
-from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.dawid_skene import start_posteriors
 
@@ -27,7 +26,7 @@ _START_TOL = 1e-10
 def most_groups(problem: Problem, wanted: int) -> int:
     """No more groups than annotators with votes or with a history."""
     votes = problem.votes
-    active = segment_sum(votes.annotator, votes.weight, votes.n_annotators) > 0
+    active = votes.weight_per_annotator > 0
     if problem.history is not None:
         active |= problem.history.sum(axis=(1, 2)) > 0
     return min(wanted, max(int(active.sum()), 1))

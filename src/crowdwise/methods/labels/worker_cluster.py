@@ -69,7 +69,7 @@ class WorkerCluster(IterativeAggregator):
 
     def _best_by_evidence(self, problem: Problem) -> Fit:
         votes = problem.votes
-        total = float(votes.n_votes if votes.weight is None else votes.weight.sum())
+        total = votes.total_weight
         price = 0.5 * votes.n_classes * (votes.n_classes - 1) * np.log(max(total, 1.0))
         quiet = replace(problem, progress=None)
         fits = {j: self._fit_with(quiet, j) for j in range(1, most_groups(problem, _MOST_CLUSTERS) + 1)}

@@ -45,7 +45,7 @@ class ZeroBasedSkill(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         votes = problem.votes
         earlier = [part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes)]
-        total = sum_by_annotator(votes, np.ones(votes.n_votes)) + earlier[0] + earlier[1]
+        total = votes.weight_per_annotator + earlier[0] + earlier[1]
         weight = np.full(votes.n_annotators, 1 / votes.n_classes + 1e-5)
         rate, step, still = self.rate, 0, False
         while step < self.max_iter and not still:

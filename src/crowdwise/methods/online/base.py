@@ -219,8 +219,7 @@ class OnlineAggregator(Aggregator):
         votes, _, who = state.votes()
         prior, annotators = self._scheme.parts(state, who)
         posterior = np.zeros((votes.n_items, votes.n_classes))
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
-        evidence, _ = annotators.infer(votes, prior.log_prob(), known, posterior)
+        evidence, _ = annotators.infer(votes, prior.log_prob(), votes.known_codes, posterior)
         terms = {"votes": evidence, "class prior": -prior.penalty(), "annotators": -annotators.penalty()}
         result = Result.of_fit(
             method=self.name,

@@ -252,8 +252,7 @@ def _shares(votes: Annotations, symbols: Symbols) -> Floats:
     """A vote spread over the classes that it agrees with, added up and normalised, [N, K]."""
     n_classes = len(symbols.classes)
     spread = symbols.agrees / np.maximum(symbols.agrees.sum(axis=1, keepdims=True), 1)
-    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
-    rows = spread[votes.label] * weight[:, None]
+    rows = spread[votes.label] * votes.weights[:, None]
     total = np.stack([segment_sum(votes.item, rows[:, k], votes.n_items) for k in range(n_classes)], axis=1)
     mass = total.sum(axis=1, keepdims=True)
     return np.asarray(np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 1 / n_classes))

@@ -21,13 +21,12 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import (
+    ByTable,
     FittedToCounts,
     WithoutPosterior,
     counts_of,
-    infer_by_table,
     infer_by_votes,
-    sum_by_annotator,
-    table_log_lik,
+    taken,
     voted_log_lik,
     voted_mass,
 )
@@ -59,7 +58,7 @@ class OneAccuracy(FittedToCounts, WithoutPosterior):
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected right answers, and answers, two of [A]."""
         right = voted_mass(votes, posterior, votes.annotator, votes.n_annotators)
-        return right, sum_by_annotator(votes, np.ones(votes.n_votes))
+        return right, votes.weight_per_annotator
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> OneAccuracy:
         """w_a = (expected right answers + pseudo-count) / (answers + pseudo-counts)."""
@@ -88,9 +87,9 @@ class OneAccuracy(FittedToCounts, WithoutPosterior):
         """Reorder; an annotator never seen has the pooled accuracy."""
         return replace(
             self,
-            right=np.append(self.right, 0.0)[index],
-            wrong=np.append(self.wrong, 0.0)[index],
-            accuracy=np.append(self.accuracy, self.population)[index],
+            right=taken(self.right, index, 0.0),
+            wrong=taken(self.wrong, index, 0.0),
+            accuracy=taken(self.accuracy, index, self.population),
         )
 
     def confusion(self) -> Floats:
@@ -108,7 +107,7 @@ class OneAccuracy(FittedToCounts, WithoutPosterior):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ClassAccuracy(FittedToCounts, WithoutPosterior):
+class ClassAccuracy(FittedToCounts, ByTable, WithoutPosterior):
     """Confusion-vector annotators: one accuracy per true class, wrong answers uniform."""
 
     shapes: ClassVar[dict[str, str]] = {"right": "ak", "wrong": "ak", "accuracy": "ak", "population": "k"}
@@ -134,13 +133,13 @@ class ClassAccuracy(FittedToCounts, WithoutPosterior):
         population = _accuracy(right.sum(axis=0) + 1.0, wrong.sum(axis=0) + 1.0)
         return replace(self, accuracy=_accuracy(right + self.right, wrong + self.wrong), population=population)
 
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """E-step."""
-        return infer_by_table(votes, _expand(self.accuracy), log_prior, known, posterior)
+    def vote_table(self) -> Floats:
+        """P(vote | class), [A, L, K]."""
+        return _expand(self.accuracy)
 
-    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
-        """log P(vote | class), [len(index), K]."""
-        return table_log_lik(votes, index, log_floored(_expand(self.accuracy)))
+    def log_table(self) -> Floats:
+        """Its logarithm."""
+        return log_floored(self.vote_table())
 
     def penalty(self) -> float:
         """Minus the log Beta density, up to its constant."""
@@ -149,17 +148,16 @@ class ClassAccuracy(FittedToCounts, WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> ClassAccuracy:
         """Reorder; an annotator never seen has the pooled accuracies."""
-        none = np.zeros((1, self.right.shape[1]))
         return replace(
             self,
-            right=np.concatenate([self.right, none])[index],
-            wrong=np.concatenate([self.wrong, none])[index],
-            accuracy=np.concatenate([self.accuracy, self.population[None]])[index],
+            right=taken(self.right, index, 0.0),
+            wrong=taken(self.wrong, index, 0.0),
+            accuracy=taken(self.accuracy, index, self.population),
         )
 
     def confusion(self) -> Floats:
         """[A, K, L]."""
-        return _expand(self.accuracy).transpose(0, 2, 1)
+        return self.vote_table().transpose(0, 2, 1)
 
 
 def _accuracy(right: Any, wrong: Any) -> Floats:

@@ -22,7 +22,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.pairs import row_softmax
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import ByTable, counts_of, taken
 
 __all__ = ["AtomMixture", "matched_concentration"]
 
@@ -34,7 +34,7 @@ _LEAST_CERTAIN = 1e-3
 
 @storable
 @dataclass(frozen=True, eq=False)
-class AtomMixture:
+class AtomMixture(ByTable):
     """Variational weights of the atoms for every annotator."""
 
     table_slk: Floats
@@ -56,13 +56,9 @@ class AtomMixture:
         log_lik_as = _log_lik(counts_of(votes, posterior), self.table_slk)
         return replace(self, log_post_as=_normalised(self.log_prior_as + log_lik_as))
 
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """E-step with E[log R] in the place of log R."""
-        return infer_by_table(votes, np.exp(self._expected_log()), log_prior, known, posterior)
-
-    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
-        """E[log R] of each vote, [len(index), K]."""
-        return table_log_lik(votes, index, self._expected_log())
+    def log_table(self) -> Floats:
+        """E[log R], [A, L, K]."""
+        return np.tensordot(np.exp(self.log_post_as), log_floored(self.table_slk), axes=1)
 
     def penalty(self) -> float:
         """KL of the weights from their prior."""
@@ -70,9 +66,8 @@ class AtomMixture:
 
     def aligned(self, index: Integers, item_index: Integers) -> AtomMixture:
         """Reorder; an annotator never seen has the prior weights."""
-        prior = np.concatenate([self.log_prior_as, self.log_weight[None]])
-        post = np.concatenate([self.log_post_as, self.log_weight[None]])
-        return replace(self, log_prior_as=prior[index], log_post_as=post[index])
+        prior, post = (taken(weights, index, self.log_weight) for weights in (self.log_prior_as, self.log_post_as))
+        return replace(self, log_prior_as=prior, log_post_as=post)
 
     def confusion(self) -> Floats:
         """Posterior mean, [A, K, L]."""
@@ -83,9 +78,6 @@ class AtomMixture:
         right_sk = np.einsum("skk->sk", self.table_slk)
         square = np.exp(self.log_post_as) @ right_sk**2
         return matched_concentration(self.confusion(), square)
-
-    def _expected_log(self) -> Floats:
-        return np.tensordot(np.exp(self.log_post_as), log_floored(self.table_slk), axes=1)
 
 
 def matched_concentration(mean_akl: Floats, square_ak: Floats) -> Floats:

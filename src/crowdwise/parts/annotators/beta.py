@@ -26,8 +26,8 @@ from crowdwise.parts.annotators.model import (
     counts_of,
     infer_by_table,
     infer_by_votes,
-    sum_by_annotator,
     table_log_lik,
+    taken,
     voted_log_lik,
     voted_mass,
 )
@@ -57,7 +57,7 @@ class BetaAccuracy:
             return self
         if self.prior_acr.shape[1] == 1:
             right = voted_mass(votes, posterior, votes.annotator, votes.n_annotators)[:, None]
-            total = sum_by_annotator(votes, np.ones(votes.n_votes))[:, None]
+            total = votes.weight_per_annotator[:, None]
         else:
             counts = counts_of(votes, posterior)
             right, total = np.einsum("akk->ak", counts), counts.sum(axis=1)
@@ -85,12 +85,8 @@ class BetaAccuracy:
 
     def aligned(self, index: Integers, item_index: Integers) -> BetaAccuracy:
         """Reorder; an annotator never seen has the mean prior."""
-        population = self.prior_acr.mean(axis=0)[None]
-        return replace(
-            self,
-            prior_acr=np.concatenate([self.prior_acr, population])[index],
-            beta_acr=np.concatenate([self.beta_acr, population])[index],
-        )
+        prior, beta = (taken(rows, index, self.prior_acr.mean(axis=0)) for rows in (self.prior_acr, self.beta_acr))
+        return replace(self, prior_acr=prior, beta_acr=beta)
 
     def confusion(self) -> Floats:
         """Posterior mean, [A, K, L]."""

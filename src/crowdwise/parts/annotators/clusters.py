@@ -21,14 +21,14 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import ByTable, WithoutPosterior, counts_of, normalised, taken
 
 __all__ = ["ClusterConfusion"]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ClusterConfusion(WithoutPosterior):
+class ClusterConfusion(ByTable, WithoutPosterior):
     """Confusion matrices of clusters as points, with soft memberships; `earlier_alk` are earlier answers."""
 
     earlier_alk: Floats
@@ -53,37 +53,25 @@ class ClusterConfusion(WithoutPosterior):
         else:
             rho = soft_clusters(counts, len(self.tau_j))
         pooled = np.einsum("aj,alk->jlk", rho, counts, optimize=True) + self.smoothing
-        total = pooled.sum(axis=1, keepdims=True)
-        pi = np.where(total > 0, pooled / np.where(total > 0, total, 1.0), 1 / votes.n_classes)
         # One memory order, so that a saved and reopened part gives the same bits.
-        return replace(self, rho_aj=np.ascontiguousarray(rho), pi_jlk=np.ascontiguousarray(pi), tau_j=rho.mean(axis=0))
-
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """E-step over the labels."""
-        return infer_by_table(votes, np.exp(self._log_table()), log_prior, known, posterior)
-
-    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
-        """Evidence of each vote, [len(index), K]."""
-        return table_log_lik(votes, index, self._log_table())
+        return replace(
+            self, rho_aj=np.ascontiguousarray(rho), pi_jlk=np.ascontiguousarray(normalised(pooled)), tau_j=rho.mean(axis=0)
+        )
 
     def penalty(self) -> float:
         """KL of the memberships, minus the log-likelihood of pseudo-votes and of earlier answers."""
         kl = (self.rho_aj * (log_floored(self.rho_aj) - log_floored(self.tau_j))).sum()
         smooth = self.smoothing * log_floored(self.pi_jlk).sum()
-        return float(kl - smooth - (self.earlier_alk * self._log_table()).sum())
+        return float(kl - smooth - (self.earlier_alk * self.log_table()).sum())
 
     def aligned(self, index: Integers, item_index: Integers) -> ClusterConfusion:
         """Reorder; an annotator never seen is in each cluster by its share."""
-        none = np.zeros((1, *self.earlier_alk.shape[1:]))
-        return replace(
-            self,
-            earlier_alk=np.concatenate([self.earlier_alk, none])[index],
-            rho_aj=np.concatenate([self.rho_aj, self.tau_j[None]])[index],
-        )
+        return replace(self, earlier_alk=taken(self.earlier_alk, index, 0.0), rho_aj=taken(self.rho_aj, index, self.tau_j))
 
     def confusion(self) -> Floats:
         """Mean over clusters by membership, [A, K, L]."""
         return np.asarray(np.einsum("aj,jlk->akl", self.rho_aj, self.pi_jlk))
 
-    def _log_table(self) -> Floats:
+    def log_table(self) -> Floats:
+        """Mean over clusters by membership of log pi, [A, L, K]."""
         return np.asarray(np.einsum("aj,jlk->alk", self.rho_aj, log_floored(self.pi_jlk)))

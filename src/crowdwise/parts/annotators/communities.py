@@ -26,7 +26,7 @@ from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.gamma import digamma, log_gamma
 from crowdwise.kernels.numerics import expected_log, in_ranges, log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import FittedToConfusion, counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToConfusion, counts_of, taken
 
 __all__ = ["CommunityConfusion", "log_evidence"]
 
@@ -86,17 +86,9 @@ class CommunityConfusion(FittedToConfusion):
             eta = self._long_step(counts, rho, eta)
         return replace(self, counts_alk=counts, rho_am=rho, eta_mlk=eta, h_m=rho.mean(axis=0))
 
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """E-step over the labels with E[log R]."""
-        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
-
-    def vote_table(self) -> Floats:
-        """exp E[log R], [A, L, K]."""
-        return np.asarray(np.exp(self._rows[0]))
-
-    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
-        """E[log R] of each vote, [len(index), K]."""
-        return table_log_lik(votes, index, self._rows[0])
+    def log_table(self) -> Floats:
+        """E[log R], [A, L, K]."""
+        return self._rows[0]
 
     def penalty(self) -> float:
         """KL of memberships and confusion rows, minus the log-likelihood of earlier answers and the log prior of eta."""
@@ -109,12 +101,11 @@ class CommunityConfusion(FittedToConfusion):
 
     def aligned(self, index: Integers, item_index: Integers) -> CommunityConfusion:
         """Reorder; an annotator never seen is in each community by its share."""
-        none = np.zeros((1, *self.earlier_alk.shape[1:]))
         return replace(
             self,
-            earlier_alk=np.concatenate([self.earlier_alk, none])[index],
-            counts_alk=np.concatenate([self.counts_alk, none])[index],
-            rho_am=np.concatenate([self.rho_am, self.h_m[None]])[index],
+            earlier_alk=taken(self.earlier_alk, index, 0.0),
+            counts_alk=taken(self.counts_alk, index, 0.0),
+            rho_am=taken(self.rho_am, index, self.h_m),
         )
 
     def confusion(self) -> Floats:

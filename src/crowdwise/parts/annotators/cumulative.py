@@ -23,10 +23,16 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
-from crowdwise.kernels.numerics import clamp, log_floored, moved, segment_sum
+from crowdwise.kernels.numerics import log_floored, overwrite, segment_sum
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, infer_by_table, sum_by_annotator
-from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
+from crowdwise.parts.annotators.model import (
+    WithoutPosterior,
+    counts_of,
+    infer_by_table,
+    taken,
+    taken_unless_shared,
+)
+from crowdwise.parts.annotators.states import states_log_lik
 from crowdwise.parts.priors.subtypes import states_log_prior
 
 __all__ = ["CumulativeLink"]
@@ -115,7 +121,7 @@ class CumulativeLink(WithoutPosterior):
         ridge = Ridge(self.offset_sd, self.slope, self.slope_sd)
         offset, slope = climb(counts, self.offset_aj, self.slope_a, self.threshold, self.position, ridge, _STEPS)
         fitted = replace(self, offset_aj=offset, slope_a=slope, lapse_a=lapse)
-        mass = sum_by_annotator(votes, np.ones(votes.n_votes))
+        mass = votes.weight_per_annotator
         if mass.sum() == 0:
             return fitted
         share = mass / mass.sum()
@@ -123,13 +129,10 @@ class CumulativeLink(WithoutPosterior):
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step over the nodes, which are then added up within each class."""
-        silent = weight_per_item(votes) == 0
+        silent = votes.weight_per_item == 0
         states, evidence = self._states(votes, states_log_prior(log_prior, self._log_share(), silent, known))
         q_nk = states.sum(axis=2)
-        clamp(q_nk, known)
-        change = moved(q_nk, posterior)
-        posterior[:] = q_nk
-        return evidence, change
+        return evidence, overwrite(posterior, q_nk, known)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """Evidence of each vote for every class, given the other votes on its item, [len(index), K]."""
@@ -144,14 +147,13 @@ class CumulativeLink(WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> CumulativeLink:
         """Reorder; an annotator never seen has the mean thresholds and precision, by votes."""
-        prior = self.prior_alk if len(self.prior_alk) == 1 else np.concatenate([self.prior_alk, self.prior_alk[:1] * 0])[index]
         return replace(
             self,
-            prior_alk=prior,
-            offset_aj=np.concatenate([self.offset_aj, self.offset_j[None]])[index],
-            slope_a=np.append(self.slope_a, self.typical_slope)[index],
-            lapse_a=np.append(self.lapse_a, self.typical_lapse)[index],
-            habit_al=np.concatenate([self.habit_al, np.full((1, self.n_classes), 1 / self.n_classes)])[index],
+            prior_alk=taken_unless_shared(self.prior_alk, index),
+            offset_aj=taken(self.offset_aj, index, self.offset_j),
+            slope_a=taken(self.slope_a, index, self.typical_slope),
+            lapse_a=taken(self.lapse_a, index, self.typical_lapse),
+            habit_al=taken(self.habit_al, index, 1 / self.n_classes),
         )
 
     def confusion(self) -> Floats:

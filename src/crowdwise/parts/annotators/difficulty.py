@@ -17,9 +17,8 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import LogisticVotes, climb, logistic_terms
-from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, voted_log_lik, weight_of
+from crowdwise.parts.annotators.model import WithoutMatrices, evidence_of_odds, taken, voted_log_lik, weight_of
 
 __all__ = ["AbilityDifficulty"]
 
@@ -29,7 +28,7 @@ _CENTRE = 1.0
 
 @storable
 @dataclass(frozen=True, eq=False)
-class AbilityDifficulty(WithoutPosterior):
+class AbilityDifficulty(WithoutMatrices):
     """Abilities [A] and log-easiness [N]; `right`, `wrong` are earlier answers at average easiness, [A]."""
 
     shapes: ClassVar[dict[str, str]] = {"right": "a", "wrong": "a", "ability": "a", "log_easiness": "n"}
@@ -71,20 +70,14 @@ class AbilityDifficulty(WithoutPosterior):
         typical = float(self.ability.mean()) if len(self.ability) else _CENTRE
         return replace(
             self,
-            right=np.append(self.right, 0.0)[index],
-            wrong=np.append(self.wrong, 0.0)[index],
-            ability=np.append(self.ability, typical)[index],
-            log_easiness=np.append(self.log_easiness, _CENTRE)[item_index],
+            right=taken(self.right, index, 0.0),
+            wrong=taken(self.wrong, index, 0.0),
+            ability=taken(self.ability, index, typical),
+            log_easiness=taken(self.log_easiness, item_index, _CENTRE),
         )
 
-    def confusion(self) -> None:
-        """Accuracy depends on the item; the result reports a plug-in estimate."""
-        return None
-
     def _evidence(self, who: Integers, what: Integers) -> tuple[Floats, Floats]:
-        strength = self.ability[who] * np.exp(self.log_easiness)[what]
-        others = np.log(max(self.n_classes - 1, 1))
-        return log_sigmoid(-strength) - others, strength + others
+        return evidence_of_odds(self.ability[who] * np.exp(self.log_easiness)[what], self.n_classes)
 
     def _with_ability_prior(self, a: Floats, terms: Floats) -> Floats:
         """Add the N(1, 1) prior and the annotator's earlier answers, taken at average easiness."""

@@ -18,7 +18,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved
 from crowdwise.kernels.tilt import DISCRIMINATIONS, infer_tilted, of_discriminations, tilt_tables
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import weight_of
+from crowdwise.parts.annotators.model import weight_of, weighted
 
 __all__ = ["Ensemble", "infer_member"]
 
@@ -96,7 +96,7 @@ class Ensemble:
             rows += (kind @ DISCRIMINATIONS)[:, None] * log_table[votes.row[index]]
             rows -= np.einsum("ef,efk->ek", kind, log_norm[votes.annotator[index]])
         rows /= len(self.members)
-        return rows if votes.weight is None else rows * votes.weight[index, None]
+        return weighted(votes, index, rows)
 
     def discrimination(self, votes: Annotations) -> Floats:
         """Probability of every discrimination for every item, mean over members, [N, F] in the order of `DISCRIMINATIONS`."""

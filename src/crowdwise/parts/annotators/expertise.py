@@ -28,7 +28,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.factors import SoftVotes, fit_embedding, fit_projection, item_traits, vote_logits
-from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik
+from crowdwise.parts.annotators.model import WithoutPosterior, evidence_of_odds, infer_by_votes, taken, voted_log_lik
 
 __all__ = ["Expertise", "Factors", "infer_labels"]
 
@@ -111,12 +111,12 @@ class Expertise(WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> Expertise:
         """Reorder; an annotator never seen is like the crowd, a new item has the mean traits."""
-        average = self.traits.mean(axis=0, keepdims=True) if len(self.traits) else np.zeros((1, len(self.population)))
+        average = self.traits.mean(axis=0) if len(self.traits) else 0.0
         return replace(
             self,
-            traits=np.concatenate([self.traits, average])[item_index],
-            embedding=np.concatenate([self.embedding, self.population[None]])[index],
-            mean_reliability=np.append(self.mean_reliability, self.unseen_reliability)[index],
+            traits=taken(self.traits, item_index, average),
+            embedding=taken(self.embedding, index, self.population),
+            mean_reliability=taken(self.mean_reliability, index, self.unseen_reliability),
         )
 
     def reliability(self, traits: Floats) -> Floats:
@@ -142,9 +142,7 @@ def infer_labels(
 
 def _evidence(traits: Floats, embedding: Floats, item: Integers, who: Integers, n_classes: int) -> tuple[Floats, Floats]:
     """What a vote says of every class, and what it adds for the class that it names, two of [E]."""
-    s_e = vote_logits(traits, embedding, item, who)
-    others = np.log(max(n_classes - 1, 1))
-    return log_sigmoid(-s_e) - others, s_e + others
+    return evidence_of_odds(vote_logits(traits, embedding, item, who), n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +181,7 @@ class Factors:
         projection_penalty: float | None = None,
     ) -> Factors:
         """Before any data: everybody is right in seven of ten cases, give or take noise that breaks the symmetry."""
-        total = max(float(votes.n_votes if votes.weight is None else votes.weight.sum()), 1.0)
+        total = max(votes.total_weight, 1.0)
         wide = 1 + math.sqrt((n_columns + 1) / max(votes.n_annotators, 1))
         default = float(n_columns + 1) if full else _PENALTY * math.sqrt(total) * wide
         l2 = default if penalty is None else penalty

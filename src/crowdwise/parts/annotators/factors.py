@@ -43,14 +43,13 @@ class SoftVotes:
     @classmethod
     def of(cls, votes: Annotations, posterior: Floats) -> SoftVotes:
         """Under a posterior of the labels, [N, K]."""
-        weight = np.ones(votes.n_votes) if votes.weight is None else np.asarray(votes.weight, float)
         kind = np.int32 if votes.n_votes < 2**31 else np.int64
         return cls(
             item=votes.item,
             annotator=votes.annotator.astype(kind),
             item_ptr=votes.item_ptr.astype(kind),
             rho=np.asarray(posterior[votes.item, votes.label], float),
-            weight=weight,
+            weight=votes.weights,
             n_annotators=votes.n_annotators,
         )
 

@@ -16,6 +16,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.model import taken
 from crowdwise.parts.annotators.weights import VoteShares
 
 __all__ = ["GroupVotes"]
@@ -48,9 +49,7 @@ class GroupVotes(VoteShares):
 
     def voices(self, votes: Annotations) -> Floats:
         """Voices of the groups for every class, [N, K]."""
-        voice = self._voice_of_votes(votes, np.arange(votes.n_votes))
-        cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
-        return segment_sum(cell, voice, votes.n_items * votes.n_classes).reshape(votes.n_items, votes.n_classes)
+        return votes.by_class(self._voice_of_votes(votes, np.arange(votes.n_votes)))
 
     def shares(self, votes: Annotations, prior: Floats, voices: Floats | None = None) -> Floats:
         """Share of the groups' voices, [N, K]; items without any get the class prior."""
@@ -72,7 +71,7 @@ class GroupVotes(VoteShares):
         group = np.append(self.group_a, 0)[index]
         strange = index < 0
         group[strange] = int(self.group_a.max(initial=-1)) + 1 + np.arange(int(strange.sum()))
-        return replace(self, group_a=group, weight=np.append(self.weight, self.typical)[index])
+        return replace(self, group_a=group, weight=taken(self.weight, index, self.typical))
 
     def _voice_of_votes(self, votes: Annotations, index: Integers) -> Floats:
         """Each vote's part in its group's voice, [len(index)]: voters for the winning class split it by weight."""

@@ -34,7 +34,14 @@ from crowdwise.kernels.numerics import (
     softmax_into,
 )
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, _normalised, counts_of, table_log_lik
+from crowdwise.parts.annotators.model import (
+    WithoutPosterior,
+    counts_of,
+    normalised,
+    table_log_lik,
+    taken,
+    taken_unless_shared,
+)
 
 __all__ = ["GroupConfusion"]
 
@@ -94,10 +101,10 @@ class GroupConfusion(WithoutPosterior):
             pooled = counts_of(votes, posterior).sum(axis=0)
         n_classes = votes.n_classes
         counts_alc = counts.reshape(votes.n_annotators, n_classes, n_classes)
-        pooled = _normalised(pooled + 1 / n_classes)
-        xi = _normalised((counts_jkc[:-1] + self.prior_kc).transpose(0, 2, 1)).transpose(0, 2, 1)
+        pooled = normalised(pooled + 1 / n_classes)
+        xi = normalised((counts_jkc[:-1] + self.prior_kc).transpose(0, 2, 1)).transpose(0, 2, 1)
         xi_jkc = np.concatenate([xi, self.xi_jkc[-1:]])
-        return replace(self, pi_alc=_normalised(counts_alc + self.prior_alk), xi_jkc=xi_jkc, pooled_lk=pooled)
+        return replace(self, pi_alc=normalised(counts_alc + self.prior_alk), xi_jkc=xi_jkc, pooled_lk=pooled)
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step for the labels."""
@@ -130,7 +137,7 @@ class GroupConfusion(WithoutPosterior):
         alone = self._log_mu(rows, group)
         key, pair = np.unique(item * len(self.xi_jkc) + group, return_inverse=True)
         n_classes = votes.n_classes
-        weight = np.ones(len(index)) if votes.weight is None else votes.weight[index]
+        weight = votes.weights[index]
         cell = (pair[:, None] * n_classes + np.arange(n_classes)).ravel()
         size = len(key) * n_classes
         joint = self._log_mu(segment_sum(cell, rows.ravel(), size).reshape(-1, n_classes), key % len(self.xi_jkc))
@@ -146,13 +153,11 @@ class GroupConfusion(WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> GroupConfusion:
         """Reorder; an annotator never seen has the pooled matrix and no group."""
-        shared = len(self.prior_alk) == 1
-        prior = self.prior_alk if shared else np.concatenate([self.prior_alk, self.prior_alk[:1] * 0])[index]
         return replace(
             self,
-            prior_alk=prior,
-            pi_alc=np.concatenate([self.pi_alc, self.pooled_lk[None]])[index],
-            group_a=np.append(self.group_a, self.n_groups)[index],
+            prior_alk=taken_unless_shared(self.prior_alk, index),
+            pi_alc=taken(self.pi_alc, index, self.pooled_lk),
+            group_a=taken(self.group_a, index, self.n_groups),
         )
 
     def confusion(self) -> Floats:

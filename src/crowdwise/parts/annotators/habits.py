@@ -34,12 +34,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.gamma import digamma
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import FittedToConfusion, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToConfusion, taken, taken_unless_shared
 
 __all__ = ["Habits"]
 
@@ -96,10 +95,6 @@ class Habits(FittedToConfusion):
         """Whether inference takes E log pi; see `crowdwise.parts.annotators.model.predictive`."""
         return self.own
 
-    def vote_table(self) -> Floats:
-        """Likelihood of every vote as inference takes it, [A, L, K]."""
-        return np.asarray(np.exp(self.log_table()))
-
     def conditioned(self, statistics: tuple[Floats, ...]) -> Habits:
         """One step from the counts of all votes."""
         counts = statistics[0] + self.earlier_alk
@@ -128,14 +123,6 @@ class Habits(FittedToConfusion):
             mean_habit=habit,
         )
 
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """E-step."""
-        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
-
-    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
-        """Evidence of each vote, [len(index), K]."""
-        return table_log_lik(votes, index, self.log_table())
-
     def penalty(self) -> float:
         """KL of every own row from the row it scatters around; earlier answers count as part of the prior."""
         if not self.own:
@@ -145,14 +132,12 @@ class Habits(FittedToConfusion):
 
     def aligned(self, index: Integers, item_index: Integers) -> Habits:
         """Reorder; an annotator never seen has the attention and the habit of all."""
-        none = np.zeros((1, *self.counts_alk.shape[1:]))
-        earlier = self.earlier_alk if len(self.earlier_alk) == 1 else np.concatenate([self.earlier_alk, none])[index]
         return replace(
             self,
-            earlier_alk=earlier,
-            counts_alk=np.concatenate([self.counts_alk, none])[index],
-            attention=np.append(self.attention, self.mean_attention)[index],
-            habit_al=np.concatenate([self.habit_al, self.mean_habit[None]])[index],
+            earlier_alk=taken_unless_shared(self.earlier_alk, index),
+            counts_alk=taken(self.counts_alk, index, 0.0),
+            attention=taken(self.attention, index, self.mean_attention),
+            habit_al=taken(self.habit_al, index, self.mean_habit),
         )
 
     def confusion(self) -> Floats:

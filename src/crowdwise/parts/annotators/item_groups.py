@@ -24,7 +24,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik, taken
 
 __all__ = ["ItemGroupConfusion"]
 
@@ -86,16 +86,15 @@ class ItemGroupConfusion:
         size = np.bincount(self.pair_a, minlength=n_old + 1)
         start = np.cumsum(size) - size
         # Where the pairs of every new annotator lie among the old ones; -1 picks the last, who has none.
-        taken = size[index]
-        pair = np.repeat(start[index] - (np.cumsum(taken) - taken), taken) + np.arange(taken.sum())
-        parents = np.concatenate([self.parent_alk, self.parent_alk.mean(axis=0, keepdims=True)])
+        owned = size[index]
+        pair = np.repeat(start[index] - (np.cumsum(owned) - owned), owned) + np.arange(owned.sum())
         return replace(
             self,
-            parent_alk=parents[index],
+            parent_alk=taken(self.parent_alk, index, self.parent_alk.mean(axis=0)),
             beta_plk=self.beta_plk[pair],
-            pair_a=np.repeat(np.arange(len(index)), taken),
+            pair_a=np.repeat(np.arange(len(index)), owned),
             pair_s=self.pair_s[pair],
-            group_n=np.append(self.group_n, -1)[item_index],
+            group_n=taken(self.group_n, item_index, -1),
         )
 
     def confusion(self) -> Floats:

@@ -14,24 +14,20 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik
+from crowdwise.parts.annotators.model import SetByMethod, infer_by_votes, taken, voted_log_lik
 
 __all__ = ["MarginWeights"]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class MarginWeights(WithoutPosterior):
+class MarginWeights(SetByMethod):
     """One weight of any sign per annotator; `typical` is that of one never seen."""
 
     shapes: ClassVar[dict[str, str]] = {"eta": "a"}
     eta: Floats
     typical: float
     temperature: float
-
-    def update(self, votes: Annotations, posterior: Floats) -> MarginWeights:
-        """Weights are set by the method, not by this part."""
-        return self
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """Softmax of the scores; they are no likelihood, so the number returned is no evidence."""
@@ -42,14 +38,6 @@ class MarginWeights(WithoutPosterior):
         """What each vote adds to the log-odds of each class, [len(index), K]."""
         return voted_log_lik(votes, index, np.zeros(len(index)), self.eta[votes.annotator[index]] / self.temperature)
 
-    def penalty(self) -> float:
-        """No bound, no penalty."""
-        return 0.0
-
     def aligned(self, index: Integers, item_index: Integers) -> MarginWeights:
         """Reorder; an annotator never seen has the typical weight."""
-        return replace(self, eta=np.append(self.eta, self.typical)[index])
-
-    def confusion(self) -> None:
-        """A weight says nothing of single classes; the result reports a plug-in estimate."""
-        return None
+        return replace(self, eta=taken(self.eta, index, self.typical))

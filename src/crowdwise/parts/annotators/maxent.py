@@ -33,9 +33,9 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, segment_sum, softmax_into
+from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, softmax_into
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, weight_of
+from crowdwise.parts.annotators.model import WithoutMatrices, counts_of, taken, weight_of, weighted
 
 __all__ = ["MaxEntConfusion"]
 
@@ -52,7 +52,7 @@ _NOTHING = 1e-16
 
 @storable
 @dataclass(frozen=True, eq=False)
-class MaxEntConfusion(WithoutPosterior):
+class MaxEntConfusion(WithoutMatrices):
     """Penalised confusions of annotators and of items; `earlier_alk` are earlier answers, on items without confusion."""
 
     earlier_alk: Floats
@@ -82,7 +82,7 @@ class MaxEntConfusion(WithoutPosterior):
         for _ in range(self.steps):
             model = replace(model, sigma_alk=model._climb_annotators(votes, posterior), rounds=model.rounds + 1)
             model = replace(model, tau_nlk=model._climb_items(votes, posterior))
-        weight = segment_sum(votes.annotator, votes.weight, votes.n_annotators)
+        weight = votes.weight_per_annotator
         share = weight / max(weight.sum(), 1e-300)
         population = np.einsum("alk,a->lk", model.sigma_alk, share) if weight.any() else self.centre_lk
         return replace(model, population_lk=population)
@@ -107,7 +107,7 @@ class MaxEntConfusion(WithoutPosterior):
             log_p = self._scores(votes, at)
             voted = log_p[np.arange(len(at)), votes.label[at]]
             rows[piece] = voted - _log_total(log_p)
-        return rows if votes.weight is None else rows * votes.weight[index, None]
+        return weighted(votes, index, rows)
 
     def penalty(self) -> float:
         """The quadratic penalties, and minus the log-likelihood of earlier answers."""
@@ -118,17 +118,12 @@ class MaxEntConfusion(WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> MaxEntConfusion:
         """Reorder; an annotator never seen has the mean confusion by votes, a new item none."""
-        none = np.zeros((1, *self.tau_nlk.shape[1:]))
         return replace(
             self,
-            earlier_alk=np.concatenate([self.earlier_alk, none])[index],
-            sigma_alk=np.concatenate([self.sigma_alk, self.population_lk[None]])[index],
-            tau_nlk=np.concatenate([self.tau_nlk, none])[item_index],
+            earlier_alk=taken(self.earlier_alk, index, 0.0),
+            sigma_alk=taken(self.sigma_alk, index, self.population_lk),
+            tau_nlk=taken(self.tau_nlk, item_index, 0.0),
         )
-
-    def confusion(self) -> None:
-        """Confusion depends on the item; the result reports a plug-in estimate."""
-        return None
 
     def _scores(self, votes: Annotations, at: Integers) -> Floats:
         """sigma + tau of these votes, [len(at), L, K]."""
@@ -169,9 +164,7 @@ class MaxEntConfusion(WithoutPosterior):
         expected = np.zeros(self.tau_nlk.shape)
         for at, chance in self._chances(votes, posterior):
             expected += _add_up(votes.item[at], chance, votes.n_items)
-        cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
-        votes_nl = segment_sum(cell, votes.weight, votes.n_items * votes.n_classes).reshape(votes.n_items, votes.n_classes)
-        voted = votes_nl[:, :, None] * posterior[:, None, :]
+        voted = votes.by_class(votes.weight)[:, :, None] * posterior[:, None, :]
         return _climbed(self.tau_nlk, self.tau_nlk, voted, expected, self.item_penalty, self._gentle)
 
     def _chances(self, votes: Annotations, posterior: Floats) -> Iterator[tuple[Integers, Floats]]:

@@ -38,7 +38,7 @@ from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.kernels.pairs import Pairs, find_pairs, log_dot, pairs_of, row_softmax, scores_of, state_mass, state_rows
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.atoms import matched_concentration
-from crowdwise.parts.annotators.model import weight_of
+from crowdwise.parts.annotators.model import taken, weight_of
 from crowdwise.parts.priors.abilities import NodeRule, expand_accuracy
 
 __all__ = ["BeliefMessages"]
@@ -181,7 +181,7 @@ class BeliefMessages:
         shared = np.flatnonzero(size[pair] > 1)
         if len(shared) == 0:
             return rows
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+        weight = votes.weights
         mates = np.flatnonzero(np.isin(pairs.of_vote, pair[shared]))
         alone = np.zeros((votes.n_votes, votes.n_classes))
         alone[mates] = weight[mates, None] * log_floored(self.confusion()[votes.annotator[mates], :, votes.label[mates]])
@@ -197,7 +197,7 @@ class BeliefMessages:
 
     def aligned(self, index: Integers, item_index: Integers) -> BeliefMessages:
         """Reorder; an annotator never seen has the prior, an item never seen takes full posteriors."""
-        return replace(self, who=np.append(self.who, -1)[index], what=np.append(self.what, -1)[item_index])
+        return replace(self, who=taken(self.who, index, -1), what=taken(self.what, item_index, -1))
 
     def confusion(self) -> Floats:
         """Posterior mean, [A, K, L]."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,17 +28,21 @@ from crowdwise.kernels.numerics import (
     infer_table,
     infer_voted,
     log_floored,
+    log_sigmoid,
     segment_sum,
     voted_sums,
 )
-from crowdwise.kernels.types import Floats, Integers
+from crowdwise.kernels.types import Array, Floats, Integers
 
-__all__ = ["AnnotatorModel", "Confusion", "DirichletConfusion", "FittedToConfusion", "FittedToCounts"]
-__all__ += ["WithoutPosterior", "counts_of", "infer_by_table", "infer_by_votes", "predictive", "row_smoothing", "voted_mass"]
+__all__ = ["AnnotatorModel", "ByTable", "Confusion", "DirichletConfusion", "FittedToConfusion", "FittedToCounts"]
+__all__ += ["SetByMethod", "WithoutMatrices", "WithoutPosterior", "counts_of", "evidence_of_odds", "infer_by_table"]
+__all__ += ["infer_by_votes", "normalised", "predictive", "row_smoothing", "taken", "taken_unless_shared"]
+__all__ += ["voted_mass", "weighted"]
 
 
 Self = TypeVar("Self", bound="AnnotatorModel")
 CountedT = TypeVar("CountedT", bound="FittedToCounts")
+SetT = TypeVar("SetT", bound="SetByMethod")
 
 _EACH_VOTE: Integers = np.empty(0, np.int32)
 
@@ -87,6 +91,46 @@ class WithoutPosterior:
         return None
 
 
+class WithoutMatrices(WithoutPosterior):
+    """Base of models that say nothing of single classes, or another thing on every item."""
+
+    def confusion(self) -> None:
+        """None: the result reports a plug-in estimate."""
+        return None
+
+
+class SetByMethod(WithoutMatrices):
+    """Base of weights that a method sets: there is no likelihood, and nothing that votes would change."""
+
+    def update(self: SetT, votes: Annotations, posterior: Floats) -> SetT:
+        """Set by the method, not by this part."""
+        return self
+
+    def penalty(self) -> float:
+        """No prior."""
+        return 0.0
+
+
+class ByTable:
+    """Base of models whose votes have the likelihood of a table: a row per annotator and label, [A, L, K]."""
+
+    def log_table(self) -> Floats:
+        """Evidence of every vote: its log-likelihood, or the expectation of that."""
+        raise NotImplementedError
+
+    def vote_table(self) -> Floats:
+        """Likelihood of every vote as inference takes it: of votes that are distributions, it weighs the labels."""
+        return np.asarray(np.exp(self.log_table()))
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """E-step."""
+        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """Evidence of each vote, [len(index), K]."""
+        return table_log_lik(votes, index, self.log_table())
+
+
 class FittedToCounts:
     """Base of models that know their votes by sums over them."""
 
@@ -103,16 +147,12 @@ class FittedToCounts:
         raise NotImplementedError
 
 
-class FittedToConfusion(FittedToCounts):
-    """Base of models whose sums are confusion counts, and whose votes have the likelihood of a table."""
+class FittedToConfusion(FittedToCounts, ByTable):
+    """Base of models by a table whose sums are confusion counts."""
 
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected confusion counts, [A, L, K]."""
         return (counts_of(votes, posterior, self.vote_table() if votes.soft else None),)
-
-    def vote_table(self) -> Floats:
-        """Likelihood of every vote as inference takes it, [A, L, K]: of votes that are distributions, it weighs the labels."""
-        raise NotImplementedError
 
     def expected(self, statistics: tuple[Floats, ...]) -> float:
         """Expected log-likelihood of votes with these counts."""
@@ -128,6 +168,23 @@ class FittedToConfusion(FittedToCounts):
 def weight_of(votes: Annotations) -> Floats:
     """Weights of the votes, or the kernels' marker for none."""
     return NO_WEIGHT if votes.weight is None else votes.weight
+
+
+def weighted(votes: Annotations, index: Integers, rows: Floats) -> Floats:
+    """Rows about the votes at `index`, times their weights, [len(index), K]."""
+    return rows if votes.weight is None else rows * votes.weight[index, None]
+
+
+def taken(values: Array, index: Integers, unseen: Any) -> Array:
+    """The rows at `index`, with `unseen` where that is -1."""
+    last = np.empty((1, *values.shape[1:]), values.dtype)
+    last[:] = unseen
+    return np.concatenate([values, last])[index]
+
+
+def taken_unless_shared(prior: Floats, index: Integers, unseen: Any = 0.0) -> Floats:
+    """The same of what every annotator has of their own, or all have together: then it stays, [1, ...]."""
+    return prior if len(prior) == 1 else taken(prior, index, unseen)
 
 
 def infer_by_table(
@@ -165,13 +222,18 @@ def voted_log_lik(votes: Annotations, index: Integers, base_e: Floats, bonus_e: 
     """Rows of evidence for the votes at `index` of a model that speaks only for the class voted."""
     rows = np.repeat(base_e[:, None], votes.n_classes, axis=1)
     rows[np.arange(len(index)), votes.label[index]] += bonus_e
-    return rows if votes.weight is None else rows * votes.weight[index, None]
+    return weighted(votes, index, rows)
+
+
+def evidence_of_odds(log_odds: Floats, n_classes: int) -> tuple[Floats, Floats]:
+    """Of votes with these log-odds of being right: their evidence for every class, and what the class named gets beyond it."""
+    others = np.log(max(n_classes - 1, 1))
+    return log_sigmoid(-log_odds) - others, log_odds + others
 
 
 def table_log_lik(votes: Annotations, index: Integers, log_table_alk: Floats) -> Floats:
     """Rows of evidence for the votes at `index` of a model with a table."""
-    rows = log_table_alk[votes.annotator[index], votes.label[index]]
-    return rows if votes.weight is None else rows * votes.weight[index, None]
+    return weighted(votes, index, log_table_alk[votes.annotator[index], votes.label[index]])
 
 
 def counts_of(votes: Annotations, posterior: Floats, table_alk: Floats | None = None) -> Floats:
@@ -209,7 +271,7 @@ def row_smoothing(crowd: Crowd, smoothing: float) -> Floats:
     """
     n_classes = crowd.n_classes
     used = crowd.answers + max(smoothing, 1e-12)
-    return np.asarray(smoothing * n_classes * _normalised(used[:, :, None] * (1 + n_classes * np.eye(n_classes))))
+    return np.asarray(smoothing * n_classes * normalised(used[:, :, None] * (1 + n_classes * np.eye(n_classes))))
 
 
 @storable
@@ -236,16 +298,12 @@ class Confusion(FittedToConfusion, WithoutPosterior):
         """M-step from the counts of all votes."""
         (counts,) = statistics
         # One pseudo-vote keeps classes that nobody was ever seen on from an empty row.
-        pooled = _normalised(counts.sum(axis=0) + 1 / counts.shape[1])
-        return replace(self, pi_alk=_normalised(counts + self.prior_alk), pooled_lk=pooled)
+        pooled = normalised(counts.sum(axis=0) + 1 / counts.shape[1])
+        return replace(self, pi_alk=normalised(counts + self.prior_alk), pooled_lk=pooled)
 
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """E-step."""
-        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
-
-    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
-        """log pi of each vote, [len(index), K]."""
-        return table_log_lik(votes, index, log_floored(self.pi_alk))
+    def log_table(self) -> Floats:
+        """log pi, [A, L, K]."""
+        return log_floored(self.pi_alk)
 
     def penalty(self) -> float:
         """Minus the log-density of the Dirichlet(1 + pseudo-count) rows, up to its constant."""
@@ -253,9 +311,8 @@ class Confusion(FittedToConfusion, WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> Confusion:
         """Reorder; an annotator never seen gets the pooled matrix."""
-        padded = np.concatenate([self.pi_alk, self.pooled_lk[None]])
-        prior = self.prior_alk if len(self.prior_alk) == 1 else np.concatenate([self.prior_alk, self.prior_alk[:1] * 0])[index]
-        return replace(self, pi_alk=padded[index], prior_alk=prior)
+        pi_alk = taken(self.pi_alk, index, self.pooled_lk)
+        return replace(self, pi_alk=pi_alk, prior_alk=taken_unless_shared(self.prior_alk, index))
 
     def confusion(self) -> Floats:
         """[A, K, L]."""
@@ -277,21 +334,13 @@ class DirichletConfusion(FittedToConfusion):
         """Before any data: the prior, [1 or A, L, K] (or [..., L, states] where there are more states than classes)."""
         return cls(prior_alk, np.array(np.broadcast_to(prior_alk, (n_annotators, *prior_alk.shape[1:]))))
 
-    def vote_table(self) -> Floats:
-        """exp E log pi, [A, L, K]."""
-        return np.asarray(np.exp(expected_log(self.beta_alk, 1)))
+    def log_table(self) -> Floats:
+        """E log pi, [A, L, K]."""
+        return expected_log(self.beta_alk, 1)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> DirichletConfusion:
         """Condition the rows on the counts of all votes."""
         return replace(self, beta_alk=statistics[0] + self.prior_alk)
-
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """E-step with E[log pi] in the place of log pi."""
-        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
-
-    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
-        """E[log pi] of each vote, [len(index), K]."""
-        return table_log_lik(votes, index, expected_log(self.beta_alk, 1))
 
     def penalty(self) -> float:
         """KL of every row from its prior."""
@@ -300,13 +349,12 @@ class DirichletConfusion(FittedToConfusion):
     def aligned(self, index: Integers, item_index: Integers) -> DirichletConfusion:
         """Reorder; an annotator never seen has the prior (shared, or the mean of the individual ones)."""
         population = self.prior_alk.mean(axis=0)
-        shared = len(self.prior_alk) == 1
-        prior = self.prior_alk if shared else np.concatenate([self.prior_alk, population[None]])[index]
-        return replace(self, prior_alk=prior, beta_alk=np.concatenate([self.beta_alk, population[None]])[index])
+        prior = taken_unless_shared(self.prior_alk, index, population)
+        return replace(self, prior_alk=prior, beta_alk=taken(self.beta_alk, index, population))
 
     def confusion(self) -> Floats:
         """Posterior mean, [A, K, L]."""
-        return _normalised(self.beta_alk).transpose(0, 2, 1)
+        return normalised(self.beta_alk).transpose(0, 2, 1)
 
     def concentration(self) -> Floats:
         """Dirichlet parameters, [A, K, L]."""
@@ -326,7 +374,7 @@ def predictive(model: AnnotatorModel) -> AnnotatorModel:
     return Confusion(np.zeros((1, *pi_alk.shape[1:])), pi_alk, pi_alk.mean(axis=0))
 
 
-def _normalised(counts_alk: Floats) -> Floats:
+def normalised(counts_alk: Floats) -> Floats:
     """Divide by the sum over observed labels; rows without any count become uniform."""
     total = counts_alk.sum(axis=-2, keepdims=True)
     empty = total == 0

@@ -26,7 +26,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik
+from crowdwise.parts.annotators.model import WithoutMatrices, evidence_of_odds, infer_by_votes, taken, voted_log_lik
 
 __all__ = ["ItemReliability"]
 
@@ -37,7 +37,7 @@ _INTERCEPT_L2 = 1.0
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ItemReliability(WithoutPosterior):
+class ItemReliability(WithoutMatrices):
     """Reliability that is logistic in the item's features.
 
     Attributes
@@ -74,9 +74,8 @@ class ItemReliability(WithoutPosterior):
     def update(self, votes: Annotations, posterior: Floats) -> ItemReliability:
         """Newton steps on the annotators' weights, then the crowd's as their (shrunk) mean."""
         rho_e = posterior[votes.item, votes.label]
-        weight_e = np.ones(votes.n_votes) if votes.weight is None else votes.weight
         weights = _newton(
-            self._design(votes.item), votes.annotator, rho_e, weight_e, self.weights, self.population, self._l2, self.steps
+            self._design(votes.item), votes.annotator, rho_e, votes.weights, self.weights, self.population, self._l2, self.steps
         )
         voted = votes.votes_per_annotator > 0
         crowd = (weights[voted].sum(axis=0) + _centre(self.features.shape[1])) / (voted.sum() + 1)
@@ -100,21 +99,16 @@ class ItemReliability(WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> ItemReliability:
         """Reorder; an annotator never seen is like the crowd, a new item is an average one."""
-        average = np.zeros((1, self.features.shape[1]))
         return replace(
             self,
-            features=np.concatenate([self.features, average])[item_index],
-            weights=np.concatenate([self.weights, self.population[None]])[index],
-            voted=np.append(self.voted, False)[index],
+            features=taken(self.features, item_index, 0.0),
+            weights=taken(self.weights, index, self.population),
+            voted=taken(self.voted, index, False),
         )
 
     def reliability(self, features: Floats) -> Floats:
         """P(vote = label) of every annotator on items with these features [N, d], [N, A]."""
         return np.asarray(np.exp(log_sigmoid(features @ self.weights[:, :-1].T + self.weights[:, -1])))
-
-    def confusion(self) -> None:
-        """Accuracy depends on the item; the result reports a plug-in estimate."""
-        return None
 
     @property
     def _l2(self) -> Floats:
@@ -124,9 +118,7 @@ class ItemReliability(WithoutPosterior):
         return np.concatenate([self.features, np.ones((len(self.features), 1))], axis=1)[item]
 
     def _evidence(self, who: Integers, what: Integers) -> tuple[Floats, Floats]:
-        s_e = np.einsum("ed,ed->e", self._design(what), self.weights[who])
-        others = np.log(max(self.n_classes - 1, 1))
-        return log_sigmoid(-s_e) - others, s_e + others
+        return evidence_of_odds(np.einsum("ed,ed->e", self._design(what), self.weights[who]), self.n_classes)
 
 
 def _centre(n_features: int) -> Floats:

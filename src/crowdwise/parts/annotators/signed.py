@@ -27,14 +27,14 @@ from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 from crowdwise.kernels.pairs import find_pairs
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior
+from crowdwise.parts.annotators.model import SetByMethod, taken
 
 __all__ = ["SignedVotes"]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class SignedVotes(WithoutPosterior):
+class SignedVotes(SetByMethod):
     """Messages of one fit, with the pairs they belong to; `typical` is the weight of one never seen."""
 
     shapes: ClassVar[dict[str, str]] = {"item": "p", "annotator": "p", "who": "a", "what": "n", "weight_a": "b"}
@@ -55,15 +55,10 @@ class SignedVotes(WithoutPosterior):
             and bool((self.item >= 0).all())
         )
 
-    def update(self, votes: Annotations, posterior: Floats) -> SignedVotes:
-        """Weights are set by the method, not by this part."""
-        return self
-
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """Softmax of the scaled scores; a score has no evidence."""
         against, gain = self._evidence(votes, np.arange(votes.n_votes))
-        cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
-        scores = segment_sum(cell, gain, posterior.size).reshape(posterior.shape)
+        scores = votes.by_class(gain)
         scores += segment_sum(votes.item, against, votes.n_items)[:, None]
         _, change = softmax_into(scores + log_prior, known, posterior)
         return 0.0, change
@@ -75,17 +70,9 @@ class SignedVotes(WithoutPosterior):
         rows[np.arange(len(index)), votes.label[index]] += gain
         return rows
 
-    def penalty(self) -> float:
-        """No prior."""
-        return 0.0
-
     def aligned(self, index: Integers, item_index: Integers) -> SignedVotes:
         """Reorder; an annotator never seen has the typical weight."""
-        return replace(self, who=np.append(self.who, -1)[index], what=np.append(self.what, -1)[item_index])
-
-    def confusion(self) -> None:
-        """A weight is no confusion matrix; the result reports a plug-in estimate."""
-        return None
+        return replace(self, who=taken(self.who, index, -1), what=taken(self.what, item_index, -1))
 
     def _evidence(self, votes: Annotations, index: Integers) -> tuple[Floats, Floats]:
         """What each vote says of every class it does not name, and how much more of the one it names."""

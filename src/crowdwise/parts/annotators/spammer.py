@@ -21,7 +21,14 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import FittedToCounts, WithoutPosterior, infer_by_votes, voted_log_lik, voted_mass
+from crowdwise.parts.annotators.model import (
+    FittedToCounts,
+    WithoutPosterior,
+    infer_by_votes,
+    taken,
+    voted_log_lik,
+    voted_mass,
+)
 
 __all__ = ["Spammer"]
 
@@ -83,13 +90,13 @@ class Spammer(FittedToCounts, WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> Spammer:
         """Reorder; an annotator never seen has the mean prior."""
-        honest0, habit0 = self.honest0.mean(axis=0)[None], self.habit0.mean(axis=0)[None]
+        honest0, habit0 = self.honest0.mean(axis=0), self.habit0.mean(axis=0)
         return replace(
             self,
-            honest0=np.concatenate([self.honest0, honest0])[index],
-            habit0=np.concatenate([self.habit0, habit0])[index],
-            honest_a=np.concatenate([self.honest_a, honest0])[index],
-            habit_al=np.concatenate([self.habit_al, habit0])[index],
+            honest0=taken(self.honest0, index, honest0),
+            habit0=taken(self.habit0, index, habit0),
+            honest_a=taken(self.honest_a, index, honest0),
+            habit_al=taken(self.habit_al, index, habit0),
         )
 
     @property

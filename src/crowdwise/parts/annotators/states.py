@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import table_log_lik
 
-__all__ = ["shared_log_lik", "states_log_lik", "weight_per_item"]
-
-
-def weight_per_item(votes: Annotations) -> Floats:
-    """Total weight of the votes on each item, [N]."""
-    return segment_sum(votes.item, votes.weight, votes.n_items)
+__all__ = ["shared_log_lik", "states_log_lik"]
 
 
 def states_log_lik(votes: Annotations, index: Integers, log_table_als: Floats, log_share_km: Floats) -> Floats:
@@ -40,7 +34,6 @@ def states_log_lik(votes: Annotations, index: Integers, log_table_als: Floats, l
 
 def shared_log_lik(votes: Annotations, index: Integers, own_ek: Floats, together_ek: Floats) -> Floats:
     """A vote's own evidence plus its part, by weight, of what the votes of its item say together, [len(index), K]."""
-    weight = np.ones(len(index)) if votes.weight is None else votes.weight[index]
-    total = weight_per_item(votes)[votes.item[index]]
-    part = np.where(total > 0, weight / np.where(total > 0, total, 1.0), 0.0)
+    total = votes.weight_per_item[votes.item[index]]
+    part = np.where(total > 0, votes.weights[index] / np.where(total > 0, total, 1.0), 0.0)
     return np.asarray(own_ek + part[:, None] * together_ek)

@@ -17,10 +17,10 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import clamp, dirichlet_kl, expected_log, moved
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log, overwrite
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import DirichletConfusion, counts_of, infer_by_table
-from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
+from crowdwise.parts.annotators.states import states_log_lik
 from crowdwise.parts.priors.subtypes import states_log_prior
 
 __all__ = ["SubtypeConfusion"]
@@ -39,17 +39,14 @@ class SubtypeConfusion:
     def update(self, votes: Annotations, posterior: Floats) -> SubtypeConfusion:
         """Condition on a posterior of the classes, [N, K], with the subtypes inferred from the present values."""
         xi = self._states(votes, np.log(np.maximum(posterior, 1e-300)), np.empty(0, np.int16))[0]
-        eta_km = self.eta0 + xi[weight_per_item(votes) > 0].sum(axis=0).reshape(self.eta_km.shape)
+        eta_km = self.eta0 + xi[votes.weight_per_item > 0].sum(axis=0).reshape(self.eta_km.shape)
         return replace(self, beta_als=self.prior_als + counts_of(votes, xi), eta_km=eta_km)
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """Infer states, then add the subtypes of each class."""
         xi, evidence = self._states(votes, log_prior, known)
         q_nk = xi.reshape(len(xi), *self.eta_km.shape).sum(axis=2)
-        clamp(q_nk, known)
-        change = moved(q_nk, posterior)
-        posterior[:] = q_nk
-        return evidence, change
+        return evidence, overwrite(posterior, q_nk, known)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """Evidence of each vote for every class, given the other votes on its item, [len(index), K]."""
@@ -85,7 +82,7 @@ class SubtypeConfusion:
 
     def _states(self, votes: Annotations, log_prior: Floats, known: Integers) -> tuple[Floats, float]:
         """Posterior of the states, [N, K G], and the log-evidence."""
-        silent = weight_per_item(votes) == 0
+        silent = votes.weight_per_item == 0
         xi = np.zeros((votes.n_items, self.eta_km.size))
         log_states = states_log_prior(log_prior, expected_log(self.eta_km, 1), silent, known)
         evidence, _ = infer_by_table(votes, np.exp(expected_log(self.beta_als, 1)), log_states, np.empty(0, np.int16), xi)

@@ -20,9 +20,9 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import clamp, log_floored, moved
+from crowdwise.kernels.numerics import log_floored, overwrite
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, infer_by_table, normalised, table_log_lik, taken
 from crowdwise.parts.annotators.states import shared_log_lik
 
 __all__ = ["BinaryTargets", "above_each", "falling", "of_classes", "question"]
@@ -77,9 +77,7 @@ class BinaryTargets(WithoutPosterior):
             counts[:, j] = counts_of(question(votes, j), np.column_stack([1 - above[:, j], above[:, j]]))
         pooled = counts.sum(axis=0) + 0.5
         counts += self.prior_ajot
-        total = counts.sum(axis=2, keepdims=True)
-        pi = np.where(total > 0, counts / np.where(total > 0, total, 1.0), 0.5)
-        return replace(self, pi_ajot=pi, pooled_jot=pooled / pooled.sum(axis=1, keepdims=True))
+        return replace(self, pi_ajot=normalised(counts), pooled_jot=pooled / pooled.sum(axis=1, keepdims=True))
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """Answer every question, then take differences."""
@@ -92,10 +90,7 @@ class BinaryTargets(WithoutPosterior):
             evidence += infer_by_table(asked, self.pi_ajot[:, j], log_share, none, answer)[0]
             above[:, j] = answer[:, 1]
         q_nk = of_classes(above)
-        clamp(q_nk, known)
-        change = moved(q_nk, posterior)
-        posterior[:] = q_nk
-        return evidence, change
+        return evidence, overwrite(posterior, q_nk, known)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """Evidence of each vote for every class, [len(index), K].
@@ -117,12 +112,8 @@ class BinaryTargets(WithoutPosterior):
 
     def aligned(self, index: Integers, item_index: Integers) -> BinaryTargets:
         """Reorder; an annotator never seen gets the pooled answers."""
-        none = np.zeros((1, *self.pooled_jot.shape))
-        return replace(
-            self,
-            prior_ajot=np.concatenate([self.prior_ajot, none])[index],
-            pi_ajot=np.concatenate([self.pi_ajot, self.pooled_jot[None]])[index],
-        )
+        prior, pi = taken(self.prior_ajot, index, 0.0), taken(self.pi_ajot, index, self.pooled_jot)
+        return replace(self, prior_ajot=prior, pi_ajot=pi)
 
     def confusion(self) -> Floats:
         """P(label | class) by the answers to the questions, made to fall with j, [A, K, L]."""

@@ -25,13 +25,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.gamma import digamma
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.communities import log_evidence
-from crowdwise.parts.annotators.model import FittedToConfusion, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToConfusion, taken, taken_unless_shared
 
 __all__ = ["Tiers"]
 
@@ -63,10 +62,6 @@ class Tiers(FittedToConfusion):
             np.full(n_tiers, 1 / n_tiers),
         )
 
-    def vote_table(self) -> Floats:
-        """Likelihood of every vote as inference takes it, [A, L, K]."""
-        return np.asarray(np.exp(self.log_table()))
-
     def conditioned(self, statistics: tuple[Floats, ...]) -> Tiers:
         """Memberships, shares and (but for the first time) one step of the centres."""
         counts = statistics[0] + self.earlier_alk
@@ -81,27 +76,17 @@ class Tiers(FittedToConfusion):
             centre = np.stack([_step(counts, member[:, g], centre[g]) for g in range(n_tiers)])
         return replace(self, counts_alk=counts, member_ag=member, centre_glk=centre, share_g=share)
 
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """E-step with E[log pi]."""
-        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
-
-    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
-        """E[log pi] of each vote, [len(index), K]."""
-        return table_log_lik(votes, index, self.log_table())
-
     def penalty(self) -> float:
         """None: this part serves where no bound is followed."""
         return 0.0
 
     def aligned(self, index: Integers, item_index: Integers) -> Tiers:
         """Reorder; an annotator never seen is in each community by its share."""
-        none = np.zeros((1, *self.counts_alk.shape[1:]))
-        earlier = self.earlier_alk if len(self.earlier_alk) == 1 else np.concatenate([self.earlier_alk, none])[index]
         return replace(
             self,
-            earlier_alk=earlier,
-            counts_alk=np.concatenate([self.counts_alk, none])[index],
-            member_ag=np.concatenate([self.member_ag, self.share_g[None]])[index],
+            earlier_alk=taken_unless_shared(self.earlier_alk, index),
+            counts_alk=taken(self.counts_alk, index, 0.0),
+            member_ag=taken(self.member_ag, index, self.share_g),
         )
 
     def confusion(self) -> Floats:

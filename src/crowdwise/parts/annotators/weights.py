@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import clamp, moved, segment_sum, vote_shares
+from crowdwise.kernels.numerics import overwrite, segment_sum, vote_shares
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior
+from crowdwise.parts.annotators.model import SetByMethod, taken
 
 __all__ = ["VoteShares", "VoteWeights"]
 
-Self = TypeVar("Self", bound="VoteShares")
 
-
-class VoteShares(WithoutPosterior):
-    """Base of models whose posterior is a share of votes: no likelihood, and nothing that a fit would change."""
+class VoteShares(SetByMethod):
+    """Base of models whose posterior is a share of votes."""
 
     additive_in: ClassVar[str] = "share"
 
@@ -35,21 +33,9 @@ class VoteShares(WithoutPosterior):
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """What each vote adds to the share of each class, [len(index), K]; votes of one item sum to its shares."""
 
-    def update(self: Self, votes: Annotations, posterior: Floats) -> Self:
-        """Set by the method, not by this part."""
-        return self
-
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """Overwrite `posterior` with the shares; a share has no evidence."""
-        shares = self.shares(votes, np.exp(log_prior[0]))
-        clamp(shares, known)
-        change = moved(shares, posterior)
-        posterior[:] = shares
-        return 0.0, change
-
-    def penalty(self) -> float:
-        """No prior."""
-        return 0.0
+        return 0.0, overwrite(posterior, self.shares(votes, np.exp(log_prior[0])), known)
 
     def counts(self, votes: Annotations, posterior: Floats, class_shares: Floats) -> Floats:
         """Expected confusion counts, [A, L, K], in which no vote counts as evidence for itself.
@@ -58,24 +44,20 @@ class VoteShares(WithoutPosterior):
         there are none: compared with their own, annotators who always vote alone would never be wrong. Known labels stay known.
         """
         rows = np.arange(votes.n_votes)
-        _, by = np.unique(votes.item.astype(np.int64) * votes.n_annotators + votes.annotator, return_inverse=True)
+        _, by = np.unique(votes.pair, return_inverse=True)
         said = self.log_lik(votes, rows)
         own = np.stack([segment_sum(by, said[:, k], votes.n_votes)[by] for k in range(votes.n_classes)], axis=1)
         others = np.maximum(posterior[votes.item], 0.0)
-        open_votes = rows if votes.gold is None else rows[votes.gold[votes.item] < 0]
+        open_votes = rows[~votes.is_known[votes.item]]
         others[open_votes] -= own[open_votes]
         rest = others[open_votes]
         alone = rest.sum(axis=1, keepdims=True) < 1e-9
         first = rest >= rest.max(axis=1, keepdims=True, initial=0.0) - 1e-9
         others[open_votes] = np.where(alone, class_shares, first / first.sum(axis=1, keepdims=True))
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+        weight = votes.weights
         n_rows = votes.n_annotators * votes.n_classes
         counts = np.stack([segment_sum(votes.row, weight * share, n_rows) for share in others.T], axis=1)
         return counts.reshape(votes.n_annotators, votes.n_classes, votes.n_classes)
-
-    def confusion(self) -> None:
-        """A share says nothing of single classes; the result reports a plug-in estimate."""
-        return None
 
 
 @storable
@@ -112,7 +94,7 @@ class VoteWeights(VoteShares):
 
     def aligned(self, index: Integers, item_index: Integers) -> VoteWeights:
         """Reorder; an annotator never seen has the typical weight."""
-        return replace(self, weight=np.append(self.weight, self.typical)[index])
+        return replace(self, weight=taken(self.weight, index, self.typical))
 
     def _weight_of_votes(self, votes: Annotations) -> Floats:
         weight = self.weight[votes.annotator]

@@ -39,10 +39,9 @@ class BootstrapHead(SoftTargets):
     """
 
     def __init__(self, votes: Annotations, annotators: AnnotatorModel, predicted: Floats, dtype: torch.dtype) -> None:
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         fitted = judged_by(predicted, votes, annotators)
         posterior = predicted.copy()
-        fitted.infer(votes, np.full((1, votes.n_classes), -np.log(votes.n_classes)), known, posterior)
+        fitted.infer(votes, np.full((1, votes.n_classes), -np.log(votes.n_classes)), votes.known_codes, posterior)
         confusion = fitted.confusion()
         assert confusion is not None
         super().__init__(torch.tensor(posterior, dtype=dtype), _positive(torch.tensor(np.array(confusion), dtype=dtype)))
@@ -51,8 +50,7 @@ class BootstrapHead(SoftTargets):
 def judged_by(predicted: Floats, votes: Annotations, annotators: AnnotatorModel) -> AnnotatorModel:
     """Annotators by predictions taken for the truth; known labels are the truth."""
     labels = predicted.copy()
-    if votes.gold is not None:
-        clamp(labels, votes.gold)
+    clamp(labels, votes.known_codes)
     return annotators.update(votes, labels)
 
 

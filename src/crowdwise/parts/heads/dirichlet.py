@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import vote_shares
-from crowdwise.parts.annotators.model import DirichletConfusion, counts_of, weight_of
+from crowdwise.parts.annotators.model import DirichletConfusion, counts_of, predictive, weight_of
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.evidence_bound import EpochSums
 from crowdwise.parts.heads.head import Head
@@ -295,12 +295,16 @@ class LatentHead(DirichletHead):
         likelihood.learn(log_p, self._told(epoch).to(log_p.device))  # type: ignore[operator]
 
     def _told(self, epoch: int) -> Tensor:
-        """Likelihood of the votes on the items that are asked, by class, up to a factor per item, [n, K]."""
+        """Likelihood of the votes on the items that are asked, by class, up to a factor per item, [n, K].
+
+        By the mean matrices: these items have hardly taught the annotators. The mean logarithms by which labels are inferred
+        belong to a bound, and take what was rarely seen for nearly impossible.
+        """
         if epoch < self.warmup:
             return self.start_nk[self.asked]
         told = np.zeros((len(self.asked), self.n_classes))
         even = np.full((1, self.n_classes), -np.log(self.n_classes))
-        self.annotators().infer(self.asked_votes, even, np.empty(0, np.int16), told)
+        predictive(self.annotators()).infer(self.asked_votes, even, np.empty(0, np.int16), told)
         return torch.from_numpy(told)
 
     @torch.no_grad()

@@ -84,7 +84,6 @@ class ExpertiseHead(Head):
         self.first = factors
         # In a tuple, or it would be a part of this module and saved twice.
         self._beside = (network,)
-        self.known: Any = np.empty(0, np.int16) if votes.gold is None else votes.gold
         self.register_buffer("target", posterior.clone())
         self.register_buffer("epochs", torch.zeros((), dtype=torch.int64))
         for name in ("embedding", "projection", "population"):
@@ -112,7 +111,7 @@ class ExpertiseHead(Head):
         share = min(1.0, _FIRST + (1 - _FIRST) * done / _GROWS_FOR)
         factors = self.factors.refined(table, self.votes, self.target.double().cpu().numpy(), self.alternations, share)
         traits, posterior = factors.traits(table), np.zeros_like(log_prior)
-        infer_labels(self.votes, traits, factors.embedding, log_prior, self.known, posterior)
+        infer_labels(self.votes, traits, factors.embedding, log_prior, self.votes.known_codes, posterior)
         self.target.copy_(torch.from_numpy(posterior))
         self.traits.copy_(torch.from_numpy(traits))
         for name in ("embedding", "projection", "population"):

@@ -30,9 +30,7 @@ def reliability(result: Result, truth: Any, *, n_bins: int = 10, ax: Any = None)
     -------
     axes
     """
-    truth_n = encode_gold(result.votes, truth)
-    if result.votes.gold is not None:
-        truth_n = np.where(result.votes.gold >= 0, -1, truth_n)
+    truth_n = np.where(result.votes.is_known, -1, encode_gold(result.votes, truth))
     if not (truth_n >= 0).any():
         raise InputError("the truth names no item of these votes that was not given to the fit; check the item ids")
     curve = curves.reliability(result.posterior, truth_n, n_bins, n_resamples=200)
@@ -41,8 +39,7 @@ def reliability(result: Result, truth: Any, *, n_bins: int = 10, ax: Any = None)
 
 def confidence_histogram(result: Result, *, n_bins: int = 20, ax: Any = None) -> Any:
     """Draw how many labels have which posterior probability; items given as gold are left out."""
-    gold = result.votes.gold
-    sure = result.confidence if gold is None else result.confidence[gold < 0]
+    sure = result.confidence[~result.votes.is_known]
     ax = axes_of(ax, (5.0, 3.0))
     # Shares such as 4/5 may come out a rounding error below their bin.
     ax.hist(np.minimum(sure + 1e-9, 1.0), bins=n_bins, range=(0, 1), color=GOOD, edgecolor="white", linewidth=0.5)

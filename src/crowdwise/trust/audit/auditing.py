@@ -12,7 +12,7 @@ import polars as pl
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.experience import EXPONENT_SD
-from crowdwise.estimator.judgement import exponent_of, vote_mass
+from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import tempered
 from crowdwise.kernels.types import Flags, Floats, Integers
@@ -229,7 +229,7 @@ def _updated(result: Result, checks: Checks) -> Exponent:
     clear, votes = checks.code >= 0, result.votes
     mean = exponent_of(result.method, votes.anonymous)
     untempered = _untempered(result, mean)
-    return update_exponent(untempered, vote_mass(votes), checks.item[clear], checks.code[clear], mean=mean, sd=EXPONENT_SD)
+    return update_exponent(untempered, votes.weight_per_item, checks.item[clear], checks.code[clear], mean=mean, sd=EXPONENT_SD)
 
 
 def _untempered(result: Result, exponent: float) -> Floats:
@@ -244,7 +244,7 @@ def _untempered(result: Result, exponent: float) -> Floats:
         return posterior
     rows = np.arange(len(posterior))
     lowered = result.confidence < result.tempered(exponent)[rows, result.codes] - 1e-6
-    power = np.maximum(vote_mass(result.votes)[lowered], 1) ** exponent
+    power = np.maximum(result.votes.weight_per_item[lowered], 1) ** exponent
     posterior[lowered] = tempered(result.posterior[lowered], 1 / power)
     return posterior
 

@@ -76,8 +76,7 @@ class Strata:
 def strata_of(result: Result) -> Strata:
     """Cut the items of a result into strata; looks at votes, labels and confidence, never at a checked label."""
     votes = result.votes
-    known = np.zeros(votes.n_items, bool) if votes.gold is None else votes.gold >= 0
-    item = np.flatnonzero((votes.votes_per_item > 0) & ~known)
+    item = np.flatnonzero((votes.votes_per_item > 0) & ~votes.is_known)
     # Twelve digits: sums in another order differ in the last ones, and must not move an item to another band.
     confidence = np.round(result.confidence[item], 12)
     band, threshold = _bands(confidence)

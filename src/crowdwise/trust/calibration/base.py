@@ -41,9 +41,7 @@ def with_posterior(result: Result, posterior: Floats, source: str = "gold") -> R
 
     A known label is no estimate; and an item without votes has the class shares, which no vote has sharpened.
     """
-    kept = result.votes.votes_per_item == 0
-    if result.votes.gold is not None:
-        kept |= result.votes.gold >= 0
+    kept = (result.votes.votes_per_item == 0) | result.votes.is_known
     believed = np.where(kept[:, None], result.posterior, posterior)
     return replace(result, posterior=believed, inferred=result.model_posterior, confidence_source=source)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -118,10 +118,7 @@ def calibrate(
 
 def truth_of(result: Result, truth: Any) -> Integers:
     """Class codes of the items, [N], -1 where unknown or where the fit itself was given the label."""
-    known = encode_gold(result.votes, truth).astype(np.int64)
-    given = result.votes.gold
-    if given is not None:
-        known = np.where(given >= 0, -1, known)
+    known = np.where(result.votes.is_known, -1, encode_gold(result.votes, truth).astype(np.int64))
     if not (known >= 0).any():
         raise InputError(
             "no true label belongs to an item of these votes that the fit had no gold label for; "
@@ -174,8 +171,7 @@ def _by_crowd(result: Result, how: str) -> tuple[Result, str, dict[str, Any]]:
         f"{groups.n_groups} group{'s' if groups.n_groups > 1 else ''} of {n_members:,} annotators share errors "
         f"(correlation {low:.2f} to {high:.2f}); their votes count for less"
     )
-    discounted, weight = groups.result(result), groups.weight(result.votes)
-    votes = result.votes
+    discounted = groups.result(result)
     # The temperature goes by what is left of the votes, or dependence inside groups would count twice.
-    left = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
+    left = groups.discounted(result.votes)
     return with_posterior(discounted, result.tempered(exponent, discounted.posterior, left), "experience"), account, facts

@@ -68,13 +68,15 @@ class EffectiveVotes:
             weight[inside] = 1 / (1 + (size[cell] - 1) * self.correlation[code[inside]])
         return weight
 
+    def discounted(self, votes: Annotations) -> Annotations:
+        """The votes with what every one counts for on top of its weight."""
+        return votes.weighed(self.weight(votes))
+
     def result(self, result: Result) -> Result:
         """Return `result` with labels inferred again from discounted votes; its annotators are kept as fitted."""
         if self.n_groups == 0:
             return result
-        weight = self.weight(result.votes)
-        votes = replace(result.votes, weight=weight if result.votes.weight is None else weight * result.votes.weight)
+        votes = self.discounted(result.votes)
         posterior = result.model_posterior.copy()
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
-        result.annotators.infer(votes, result.prior.log_prob(), known, posterior)
+        result.annotators.infer(votes, result.prior.log_prob(), votes.known_codes, posterior)
         return with_posterior(replace(result, posterior=result.model_posterior, inferred=None), posterior, "model")

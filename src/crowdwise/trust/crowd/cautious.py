@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -47,8 +46,7 @@ def believed(result: Result, others: Iterable[Floats]) -> Result:
 
 def refitted(result: Result, votes: Annotations, reading: Reading) -> Aggregator:
     """The same method fitted to votes of which those of groups count for less."""
-    weight = EffectiveVotes(reading.code, reading.correlation).weight(votes)
-    discounted = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
+    discounted = EffectiveVotes(reading.code, reading.correlation).discounted(votes)
     history = None
     if result.history is not None:
         history = {name: counts.T for name, counts in zip(votes.annotators.tolist(), result.history, strict=True)}

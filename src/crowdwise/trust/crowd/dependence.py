@@ -133,9 +133,7 @@ def disputed(result: Result, trusted: Collection[Any] = (), *, seed: int = 0) ->
     right = [fit.codes[item] == label for fit in fits]
     best = max(right, key=np.count_nonzero)
     labels = np.column_stack([fit.codes for fit, hits in zip(fits, right, strict=True) if not _worse(best, hits)])
-    differ = (labels != labels[:, :1]).any(axis=1) & (votes.votes_per_item > 0)
-    if votes.gold is not None:
-        differ &= votes.gold < 0
+    differ = (labels != labels[:, :1]).any(axis=1) & (votes.votes_per_item > 0) & ~votes.is_known
     order = np.random.default_rng(seed).permutation(votes.n_items)
     return np.asarray(order[differ[order]])
 

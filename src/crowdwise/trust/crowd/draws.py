@@ -14,7 +14,6 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.judgement import ABOVE, UNJUDGED, Crowd, answered, can_tell
 from crowdwise.estimator.outcome import Result
-from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 
@@ -70,7 +69,7 @@ def verdict_of_draws(
 
 def _judged(result: Result, votes: Annotations, informative: Floats, fdr: float) -> tuple[Floats, Floats, Flags, Array]:
     """The posterior probability of enough, its running mean, flags and verdicts, [A] each."""
-    n_votes = segment_sum(votes.annotator, votes.weight, votes.n_annotators)
+    n_votes = votes.weight_per_annotator
     informative[n_votes == 0] = np.nan
     order = np.argsort(informative, kind="stable")
     q_value = np.empty(len(order))

@@ -81,7 +81,7 @@ def joined(votes: Annotations, code: Integers, names: Sequence[str] | None = Non
     soft /= soft.sum(axis=1, keepdims=True)
     row, label = np.nonzero(soft > _LEAST)
     alone = np.flatnonzero(code[votes.annotator] < 0)
-    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+    weight = votes.weights
     # Codes of the groups follow those of the annotators, whom the vocabulary then loses.
     who = np.concatenate([votes.annotator[alone], votes.n_annotators + said.group[row]])
     everybody = [*votes.annotators.tolist(), *_names(votes, code, names)]

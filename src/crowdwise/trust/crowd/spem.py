@@ -73,7 +73,7 @@ def score(result: Result, votes: Annotations | None = None) -> Report:
 def spem(votes: Annotations) -> Spem:
     """Fit labels and annotators, and prune spammers on the way."""
     n_annotators, n_classes = votes.n_annotators, votes.n_classes
-    weight = np.ones(votes.n_votes) if votes.weight is None else np.asarray(votes.weight, float)
+    weight = votes.weights
     precision, pruned = np.ones(n_annotators), np.zeros(n_annotators, bool)
     confusion = np.full((n_annotators, n_classes, n_classes), 1 / max(n_classes, 1))
     even = np.full(n_classes, 1 / max(n_classes, 1))

@@ -193,7 +193,7 @@ class JudgeModel:
 
     def posterior(self, votes: Annotations) -> Floats:
         """P(k | answers) of every item, [N, K]; gold labels stay."""
-        return self.by_class(self._expect(Cells.of(answers_of(votes), self.codes, votes.n_items), _known(votes))[0])
+        return self.by_class(self._expect(Cells.of(answers_of(votes), self.codes, votes.n_items), votes.known_codes)[0])
 
     def _expect(self, cells: Cells, known: Integers) -> tuple[Floats, Upward]:
         """P(s | answers) of every item, [N, S], and what it comes from."""
@@ -221,7 +221,7 @@ class JudgeModel:
             row per level, the smallest groups first, families last.
         """
         codes = np.atleast_2d(codes)
-        cells, known = Cells.of(answers_of(votes), codes, votes.n_items), _known(votes)
+        cells, known = Cells.of(answers_of(votes), codes, votes.n_items), votes.known_codes
         size = float(len(cells.item)) * 2 * votes.n_classes**2 * len(codes)
         announce("the model of judges", operations=20 * rounds * size, memory=8 * 6 * size, advice="select fewer items")
         model = cls._start(votes, cells, posterior)
@@ -291,10 +291,6 @@ class JudgeModel:
 def _peak(log_msc: Floats) -> Floats:
     """The largest entry along the last axis, which is short, [M, S, 1]."""
     return np.asarray(reduce(np.maximum, np.moveaxis(log_msc, -1, 0)))[:, :, None]
-
-
-def _known(votes: Annotations) -> Integers:
-    return np.empty(0, np.int16) if votes.gold is None else votes.gold
 
 
 def _rows(counts: Floats, labels: Floats) -> Floats:
