@@ -52,6 +52,12 @@ def test_a_folder_is_no_output(run: Run, folder: Path) -> None:
     assert "-o: there is a folder; name a file in it" in run("aggregate", "votes.csv", "-o", "there", code=2).stderr
 
 
+def test_a_file_is_no_folder_for_the_demo(run: Run, folder: Path) -> None:
+    before = (folder / "votes.csv").read_text()
+    assert "-o: votes.csv is a file; name a folder" in run("demo", "-o", "votes.csv", code=2).stderr
+    assert (folder / "votes.csv").read_text() == before
+
+
 def test_weights_that_nobody_named_are_pointed_out(run: Run, folder: Path) -> None:
     (folder / "weighted.csv").write_text("item,annotator,label,weight\na,x,p,1\na,y,q,3\nb,x,p,1\n")
     assert "'weight' (not used; --weight weight does)" in run("aggregate", "weighted.csv", "-m", "majority").stderr
