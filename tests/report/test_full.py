@@ -162,6 +162,7 @@ def test_what_is_no_vote_has_no_bar() -> None:
     assert "caution" in picture
     assert "-0.17" in picture
     items = data_of(report_page(result))["items"]
+    assert items["meanings"].keys() == {"models", "caution"}
     assert {source for row in items["rows"] for source, _ in row[13]} <= set(items["meanings"])
 
 
