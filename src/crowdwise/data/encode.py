@@ -75,7 +75,7 @@ def to_polars(frame: Any) -> pl.DataFrame:
     except TypeError:
         raise InputError(
             f"expected a pandas, polars or Arrow frame, got {type(frame).__name__}; "
-            "for plain sequences use Annotations.from_arrays(item, annotator, label)"
+            "plain sequences go through from_arrays, such as Annotations.from_arrays(item, annotator, label)"
         ) from None
     except nw.exceptions.DuplicateError as error:
         raise InputError(f"two columns of the frame share a name; rename one ({error})") from None
