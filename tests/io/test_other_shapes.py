@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.io.helpers import triples, write, write_json, write_lines
 
+from crowdwise import Ratings
 from crowdwise.errors import InputError
 from crowdwise.io import detect, read
 
@@ -99,3 +100,14 @@ def test_columns_that_may_as_well_be_the_label_are_named(tmp_path: Path) -> None
     text = "nr,item,rater,score\n" + "".join(f"{k},i{n},r{who},{said}\n" for k, (n, who, said, _) in enumerate(rows))
     with pytest.raises(InputError, match=r"for example crowdwise aggregate \S+ --label score$"):
         read(write(tmp_path / "w.csv", text))
+
+
+def test_numbers_that_people_gave_name_the_command(tmp_path: Path) -> None:
+    rows = "".join(f"{500 + n},w{who},{7 * n + who}\n" for n in range(6) for who in range(3))
+    path = write(tmp_path / "v.csv", "orig_id,!amt_worker_ids,response\n" + rows)
+    with pytest.raises(InputError, match=r"for example: crowdwise regress \S+ --item orig_id --annotator '!amt_worker_ids'$"):
+        read(path, Ratings)
+    assert read(path, Ratings, item="orig_id", annotator="!amt_worker_ids").n_items == 6
+    with pytest.raises(InputError, match="no column 'x'") as caught:
+        read(path, Ratings, item="x", annotator="!amt_worker_ids")
+    assert "for example" not in str(caught.value)

@@ -14,6 +14,8 @@ __all__ = ["below_second_header"]
 # Of so many columns with answers that recur, the first row has an answer to none.
 _LEAST_COLUMNS = 3
 _LEAST_ROWS = 4
+# Rows and columns that are looked at.
+_MOST = 1_000
 
 
 def below_second_header(table: Table, request: Request) -> Table:
@@ -31,6 +33,7 @@ def below_second_header(table: Table, request: Request) -> Table:
 
 def _strange(frame: pl.DataFrame) -> list[str]:
     """What the first row says in columns whose other answers recur, if no other row says any of it."""
+    frame = frame.head(_MOST).select(frame.columns[:_MOST])
     rest = frame[1:]
     if rest.height < _LEAST_ROWS:
         return []
