@@ -7,7 +7,7 @@ import pytest
 
 import crowdwise
 from crowdwise.data.missing_codes import missing_codes
-from crowdwise.errors import DataWarning
+from crowdwise.errors import DataWarning, InputError
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,11 @@ def test_values_that_may_be_codes_are_warned_of() -> None:
     with pytest.warns(DataWarning, match=r"-99 \(2\) counts as a value; where it means a missing answer, leave the cell empty"):
         crowdwise.Ratings.from_arrays(items, people, [1.5, 2.0, -99, 3.0, 2.5, -99])
     crowdwise.Ratings.from_arrays(items, people, [1.5, 2.0, -98.5, 3.0, 2.5, -0.5])
+
+
+def test_percents_are_numbers_where_all_are_percents() -> None:
+    items, people = [1, 1, 2, 2], ["x", "y", "x", "y"]
+    ratings = crowdwise.Ratings.from_arrays(items, people, ["80%", "62.5 %", "n/a", "5%"])
+    assert (ratings.value.ravel().tolist(), ratings.n_missing) == ([80.0, 62.5, 5.0], 1)
+    with pytest.raises(InputError, match="the value '80%' is no finite number"):
+        crowdwise.Ratings.from_arrays(items, people, ["80%", "0.6", "0.5", "5%"])

@@ -139,3 +139,13 @@ def test_what_never_changes_is_no_count(tmp_path: Path) -> None:
     rows = "".join(f"u{n % 3},c{n},{n % 2},1,2013\n" for n in range(12))
     with pytest.raises(InputError, match="no item, no annotator and no label column"):
         read(write(tmp_path / "v.csv", "SRC,TGT,VOT,RES,YEA\n" + rows))
+
+
+@pytest.mark.parametrize("second", ["id,toxic,spam,toxic", "(no.),(0/1),(0/1),(0/1)"])
+def test_a_second_header_of_a_spreadsheet_is_refused(second: str, tmp_path: Path) -> None:
+    rows = table("", A, B, C).partition("\n")[2]
+    with pytest.raises(InputError, match=r"v\.csv row 2: .* describe the columns, as a second header does"):
+        read(write(tmp_path / "v.csv", f"nr,ann,bob,cem\n{second}\n{rows}"))
+    # An item that has a name may be the only one of its class.
+    votes = read(write(tmp_path / "w.csv", "nr,ann,bob,cem\n0,new,new,new\n" + rows))
+    assert votes.n_items == 13

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.io.helpers import triples, write, write_json, write_lines
 
+from crowdwise import Ratings
 from crowdwise.errors import InputError
 from crowdwise.io import detect, read
 
@@ -99,3 +100,40 @@ def test_columns_that_may_as_well_be_the_label_are_named(tmp_path: Path) -> None
     text = "nr,item,rater,score\n" + "".join(f"{k},i{n},r{who},{said}\n" for k, (n, who, said, _) in enumerate(rows))
     with pytest.raises(InputError, match=r"for example crowdwise aggregate \S+ --label score$"):
         read(write(tmp_path / "w.csv", text))
+
+
+def test_numbers_that_people_gave_name_the_command(tmp_path: Path) -> None:
+    rows = "".join(f"{500 + n},w{who},{7 * n + who}\n" for n in range(6) for who in range(3))
+    path = write(tmp_path / "v.csv", "orig_id,!amt_worker_ids,response\n" + rows)
+    with pytest.raises(InputError, match=r"for example: crowdwise regress \S+ --item orig_id --annotator '!amt_worker_ids'$"):
+        read(path, Ratings)
+    assert read(path, Ratings, item="orig_id", annotator="!amt_worker_ids").n_items == 6
+    with pytest.raises(InputError, match="no column 'x'") as caught:
+        read(path, Ratings, item="x", annotator="!amt_worker_ids")
+    assert "for example" not in str(caught.value)
+
+
+def test_a_name_and_a_number_of_the_same_people(tmp_path: Path) -> None:
+    rows = [
+        (f"u{who}", who, n, "x" if (n + who) % 3 else "", "" if (n + who) % 3 else "x") for n in range(6) for who in range(3)
+    ]
+    text = "user_name,user_id,subject_id,data.cat,data.dog\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    path = write(tmp_path / "v.csv", text)
+    with pytest.raises(InputError, match=r"'data\.cat', 'data\.dog' is a label that was ticked"):
+        read(path, annotator="user_name")
+    assert read(path, annotator="user_name", label="data.*").classes.tolist() == ["data.cat", "data.dog"]
+    # Columns called so that say different things are annotators.
+    words = "".join(f"{n},{'ab'[n % 2]},{'ab'[n % 3 % 2]}\n" for n in range(8))
+    assert read(write(tmp_path / "w.csv", "item,judge,coder\n" + words)).n_annotators == 2
+
+
+def test_counts_with_empty_cells_for_nobody(tmp_path: Path) -> None:
+    rows = [(5, "", ""), (4, 1, ""), ("", 3, 2), ("", "", 5), (2, 3, ""), (1, 1, 3)] * 2
+    text = "subject_id,data.cat,data.dog,data.fox\n" + "".join(f"{n},{a},{b},{c}\n" for n, (a, b, c) in enumerate(rows))
+    path = write(tmp_path / "v.csv", text)
+    with pytest.raises(InputError, match="may be labels of annotators, or counts of votes per class"):
+        read(path)
+    assert read(path, format="counts", annotators="data.*").n_votes == 60
+    # Some of the items for each, with grades: rows do not add up to the same.
+    rated = "".join(f"{n},{1 + n % 5 if n % 3 else ''},{1 + n % 4 if n % 3 != 1 else ''},{1 + n % 5}\n" for n in range(12))
+    assert read(write(tmp_path / "w.csv", "id,ann,bob,cem\n" + rated)).n_annotators == 3

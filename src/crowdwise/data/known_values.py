@@ -66,7 +66,7 @@ def numbers(columns: Sequence[pl.Series], names: Sequence[str], where: Where) ->
             number = column.cast(pl.Float64).fill_nan(None)
             absent = number.is_null()
         else:
-            text = decimal_points(text.str.strip_chars())
+            text = _without_percent(decimal_points(text.str.strip_chars()))
             number, absent = text.cast(pl.Float64, strict=False), text.is_null() | text.eq("").fill_null(True)
             # "n/a" is no answer; "nan" is what a computation left that failed, and is refused.
             words = text.filter(number.is_null() & ~absent).unique().to_list()
@@ -84,6 +84,12 @@ def numbers(columns: Sequence[pl.Series], names: Sequence[str], where: Where) ->
         missing.append(absent.to_numpy())
     n = len(columns[0])
     return np.stack(values, axis=1).reshape(n, len(columns)), np.any(missing, axis=0).reshape(n)
+
+
+def _without_percent(text: pl.Series) -> pl.Series:
+    """Numbers of percents without their sign, where all have it: then there is one unit."""
+    given = text.filter(text.str.contains(r"^[+-]?[\d.]")).drop_nulls()
+    return text.str.replace(r"\s*%$", "") if len(given) and given.str.ends_with("%").all() else text
 
 
 def _transposed(rows: list[Any], n: int) -> list[pl.Series]:

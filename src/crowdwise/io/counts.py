@@ -169,7 +169,7 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None, sourc
 def _refuse_several(several: Mapping[tuple[str, ...], str], source: str, request: Request) -> None:
     """Refuse columns of counts that add up to several totals: each question has as many votes as it was asked."""
     said = [f"{listed(map(repr, found), 4)} add up to {total!r}" for found, total in several.items()]
-    fewest = ",".join(sorted(several, key=len)[0])
+    fewest = ",".join(min(several, key=lambda names: len(names)))
     raise InputError(
         f"{source}: columns of counts that may answer several questions: {'; '.join(said)}. Name the classes of one, "
         f"for example: {replace(request, format='counts', annotators=fewest).command(source)}"

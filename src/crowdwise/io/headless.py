@@ -21,6 +21,8 @@ from crowdwise.io.source import Places, Source, Table, read_text_bytes, sniff_se
 
 __all__ = ["Headless", "check_first_row", "refuse_rows_of_votes"]
 
+# Of so many columns not all have a label for a name.
+_MOST_COLUMNS = 1_000
 # Names of columns are shorter.
 _WORDS = 6
 _ROLES = ("item", "annotator", "label")
@@ -52,6 +54,8 @@ class Headless(Source):
 
 def check_first_row(frame: pl.DataFrame, source: Source, request: Request) -> None:
     """Refuse a table of which the names of columns are the cells of a row like those below, with the command that reads it."""
+    if frame.width > _MOST_COLUMNS:
+        return
     names = [name for name in frame.columns if not frame[name].dtype.is_nested()]
     # A box that was ticked holds the name of its column and nothing else.
     again = [name for name in names if frame[name].n_unique() > 1 and (frame[name].cast(pl.String) == name).any()]

@@ -8,17 +8,18 @@ import polars as pl
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
-from crowdwise.data.columns import columns_by_role
+from crowdwise.data.columns import columns_by_role, plays_role
 from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.groups import Groups, encode_groups
 from crowdwise.data.known_values import known_columns
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import InputError
+from crowdwise.io.advice import instead
 from crowdwise.io.conll import is_conll, read_conll
 from crowdwise.io.file_columns import FileColumns
 from crowdwise.io.source import AnyPath
-from crowdwise.io.votes import Exports
+from crowdwise.io.votes import Exports, Request
 
 __all__ = ["TAG_FORMATS", "read_groups", "read_kind", "read_known", "read_tags"]
 
@@ -43,9 +44,29 @@ def read_kind(path: Any, kind: type[Kind], exports: Exports, **options: Any) -> 
         if found is not None:
             return found  # type: ignore[no-any-return]
         options.pop("question", None)
-    return kind.from_frame(FileColumns(path), **options)
+    file = FileColumns(path)
+    try:
+        return kind.from_frame(file, **options)
+    except InputError as problem:
+        raise InputError(f"{problem}{_example(file, options) if issubclass(kind, Ratings) else ''}") from None
 
 
+def _example(file: FileColumns, options: dict[str, Any]) -> str:
+    """The command that names the columns of numbers that annotators gave, where one can be told and none is named."""
+    if file.source.kind not in ("delimited", "parquet", "arrow") or any(options.get(role) is not None for role in _RATED):
+        return ""
+    lost = [role for role in _RATED[:2] if not plays_role(file.names, role)]
+    if not lost or not plays_role(file.names, "value"):
+        return ""
+    from crowdwise.io.roles import by_alias, example_columns
+
+    value = by_alias(file.names, "value")[0]
+    found, _ = example_columns(file.source, Request(label=value), lost)
+    words = [word for role in lost for word in (f"--{role}", found[role])] if found else []
+    return f", for example: {instead('regress', file.name, *words)}" if words else ""
+
+
+_RATED = ("item", "annotator", "value")
 Tags = TypeVar("Tags", bound=TokenVotes)
 
 

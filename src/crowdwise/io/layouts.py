@@ -120,10 +120,13 @@ def _names_people(source: Source) -> bool:
     if source.kind not in ("delimited", "parquet", "arrow"):
         return False
     found = by_alias(source.columns, "annotator")
-    if len(found) != 1:
+    if not found:
         return False
-    people = source.table(found).frame[found[0]]
-    return people.dtype.is_nested() is False and 1 < people.n_unique() < len(people)
+    frame = source.table(found).frame
+    people = frame[found[0]]
+    # A name and a number of the same people; others are columns that vote.
+    one = len(found) == 1 or (not any(dtype.is_nested() for dtype in frame.dtypes) and frame.n_unique() == people.n_unique())
+    return one and people.dtype.is_nested() is False and 1 < people.n_unique() < len(people)
 
 
 def read_layout(source: Source, name: str, request: Request) -> Export:

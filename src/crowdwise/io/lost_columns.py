@@ -54,7 +54,7 @@ def column_by_words(
         advice = suggested(source, role, request, taken)
     no_item = request.item is None and not by_alias(source.names, "item")
     across = _transposed(source, request) if no_item else ""
-    nobody = _swapped(source, request, taken) or _nobody(source, request) if role == "annotator" and not advice else ""
+    nobody = _swapped(source, request) or _nobody(source, request) if role == "annotator" and not advice else ""
     several = _several(source, request) if role == "label" and len(lost) < 2 else ""
     ticks = _ticks(source, request) if role == "label" and len(lost) < 2 else ""
     raise InputError(f"{problem}{advice}{several}{ticks}{across}{nobody}{'' if advice else _deeper(source)}")
@@ -128,7 +128,7 @@ def _deeper(source: Source) -> str:
     return "; where answers stand deeper in the records, write them as a table first, a row per vote"
 
 
-def _swapped(source: Source, request: Request, taken: Mapping[str, str]) -> str:
+def _swapped(source: Source, request: Request) -> str:
     """The command for a table whose subjects are people, as experiments have; else nothing."""
     people = [name for name in by_alias(source.names, "item") if name.lower() in ("subject", "subject_id", "subjectid")]
     if source.kind in ("json", "jsonl") or not people or request.item is not None:

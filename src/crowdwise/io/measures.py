@@ -15,7 +15,7 @@ from crowdwise.io.exports import Request
 from crowdwise.io.roles import answer_columns
 from crowdwise.io.source import Source
 
-__all__ = ["SURE", "doubt_labels", "doubt_texts"]
+__all__ = ["SURE", "doubt_labels", "look_closer"]
 
 # "cat (80%)", "cat 80 %", "cat: 0.8%"
 SURE = re.compile(r"(.*?)[\s:,(\[]+(\d{1,3}(?:[.,]\d+)?)\s*%\s*[)\]]?")
@@ -27,7 +27,15 @@ _LONG = 40
 _LEAST_ITEMS = 10
 
 
-def doubt_texts(votes: Mapping[str, pl.Series], taken: Mapping[str, str], source: Source, request: Request) -> None:
+def look_closer(votes: Mapping[str, pl.Series], taken: Mapping[str, str], source: Source, request: Request) -> None:
+    """Refuse labels of a long table that are texts of the items, measured numbers or percents; say of many what they may be."""
+    _refuse_texts(votes, taken, source, request)
+    label = votes["label"]
+    if label.n_unique() > _MANY or (label.dtype == pl.String and label.str.contains("%").any()):
+        doubt_labels(label, taken, source.name, request)
+
+
+def _refuse_texts(votes: Mapping[str, pl.Series], taken: Mapping[str, str], source: Source, request: Request) -> None:
     """Refuse labels that are a text of each item: the same in all votes on it, and another one for most items."""
     if (request.label, request.question, request.format) != (None,) * 3 or request.several != "refuse":
         return

@@ -137,7 +137,8 @@ def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **
     format : str, optional
         A name from `FORMATS`; recognised from suffix and content when left out.
     item, annotator, label, weight : str, optional
-        Column names; found by the usual aliases when left out. Votes are weighted only on request.
+        Column names; found by the usual aliases when left out. Votes are weighted only on request. As `label` also several
+        columns of 0 and 1, a label each: names with commas between them, or a pattern.
     classes : sequence, optional
         All classes, in order; a label outside them is an error. Default: those that occur.
     missing : iterable

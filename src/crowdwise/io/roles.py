@@ -25,6 +25,7 @@ __all__ = [
     "compares",
     "doubt_item",
     "example",
+    "example_columns",
     "find_gold",
     "find_item",
     "named_items",
@@ -201,7 +202,17 @@ def _meets(source: Source, name: str, people: str) -> bool:
 
 
 def example(source: Source, request: Request, lost: Sequence[str]) -> str:
-    """The command that names the columns of `lost` roles, by what is in them; nothing where they do not look like it.
+    """The command that names the columns of `lost` roles, by what is in them; nothing where they do not look like it."""
+    found, alike = example_columns(source, request, lost)
+    if not found:
+        return ""
+    others = f" (--label may as well be {listed(map(repr, alike), 4)})" if alike else ""
+    columns: dict[str, Any] = {role: found[role] for role in lost}
+    return f"{replace(request, **columns).command(source.name)}{others}"
+
+
+def example_columns(source: Source, request: Request, lost: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Columns of all roles where they look like it by what is in them, and others with the same labels; else nothing.
 
     Labels are few and recur; items recur, hardly ever with the same annotator, and there are more of them.
     """
@@ -221,13 +232,11 @@ def example(source: Source, request: Request, lost: Sequence[str]) -> str:
     pairs = [(item, who) for k, item in enumerate(rest) for who in rest[k + 1 :] if recurs(frame.select(item, who))]
     pairs = [pair for pair in pairs if all(known.get(role, name) == name for role, name in zip(_PAIR, pair, strict=True))]
     if label is None or not pairs:
-        return ""
-    found: dict[str, Any] = {"item": pairs[0][0], "annotator": pairs[0][1], "label": label}
+        return {}, []
     # Of several questions, each with the same answers, one is as likely as another.
-    alike = [name for name in answer_columns(frame, few, *pairs[0]) if set(frame[name]) == set(frame[label]) and name != label]
-    others = f" (--label may as well be {listed(map(repr, alike), 4)})" if "label" in lost and alike else ""
-    found = {role: found[role] for role in lost}
-    return f"{replace(request, **found).command(source.name)}{others}"
+    asked = answer_columns(frame, few, *pairs[0]) if "label" in lost else []
+    alike = [name for name in asked if name != label and set(frame[name]) == set(frame[label])]
+    return {"item": pairs[0][0], "annotator": pairs[0][1], "label": label}, alike
 
 
 def _first_named(names: Sequence[str], sizes: Mapping[str, int]) -> Callable[[str], tuple[bool, int]]:

@@ -1,19 +1,23 @@
-"""Rows below the header of a form's answers that describe its columns, as survey tools write them: they would vote."""
+"""Rows below the header that describe the columns, as survey tools and spreadsheets have them: they would vote."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
-from crowdwise.errors import listed
+from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Places, Table
 
-__all__ = ["below_second_header"]
+__all__ = ["below_second_header", "refuse_second_header"]
 
 # Of so many columns with answers that recur, the first row has an answer to none.
 _LEAST_COLUMNS = 3
 _LEAST_ROWS = 4
+# Rows and columns that are looked at.
+_MOST = 1_000
 
 
 def below_second_header(table: Table, request: Request) -> Table:
@@ -29,8 +33,28 @@ def below_second_header(table: Table, request: Request) -> Table:
     return _without(table, 1, f" ({listed(map(repr, strange), 3)})", request) if strange else table
 
 
+def refuse_second_header(table: Table, ids: str, chosen: Sequence[str]) -> None:
+    """Refuse a table with a column per annotator whose first row describes the columns: it is no item.
+
+    What names it is a text, or empty, where all other rows have numbers, and no other row says what it says.
+    """
+    frame = table.frame.head(_MOST)
+    names, said = frame[ids].cast(pl.String), frame.select(pl.col(chosen).cast(pl.String))
+    if frame.height <= _LEAST_ROWS or not names[1:].str.contains(r"^\d+$").all() or (names[0] or "").isdigit():
+        return
+    first = [cell for cell in said.row(0) if cell is not None]
+    known = set(said[1:].unpivot()["value"].drop_nulls().to_list())
+    if len(first) > 1 and known and known.isdisjoint(first):
+        shown = listed(map(repr, dict.fromkeys(first)), 3)
+        raise InputError(
+            f"{table.where.row(0)}: {shown} describe the columns, as a second header does, "
+            "and no other row says so; keep one row of names, with one for every column"
+        )
+
+
 def _strange(frame: pl.DataFrame) -> list[str]:
     """What the first row says in columns whose other answers recur, if no other row says any of it."""
+    frame = frame.head(_MOST).select(frame.columns[:_MOST])
     rest = frame[1:]
     if rest.height < _LEAST_ROWS:
         return []

@@ -45,7 +45,12 @@ _PROBABLE = {"p", "pr", "prob", "proba", "probability", "share", "shares", "pct"
 # Names that say "annotator 3": nothing about them is open.
 _PERSON = re.compile(r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+")
 _SUM = 0.02
+<<<<<<< HEAD
 LOGARITHM = re.compile(r"(?i)(?:^|[_ .-])(?:log_?probs?|log_?probabilit(?:y|ies)|log_?p|lps?)(?:$|[_ .-])").search
+=======
+# So many rows have as many votes as most.
+_ALIKE = 0.8
+>>>>>>> h-formats
 # In so many rows columns do not add up to 1 by chance.
 _MANY_ROWS = 10
 # Shares of more votes than these are measured, not counted.
@@ -124,7 +129,7 @@ def numbers_of(frame: pl.DataFrame, names: Sequence[str]) -> Any:
 
 def refuse_counts_or_labels(frame: pl.DataFrame, voting: Sequence[str], source: str, request: Request) -> None:
     """Refuse columns of whole numbers that may be annotators with their labels, or classes with their counts."""
-    values = numbers_of(frame, voting)
+    values = _without_blanks(numbers_of(frame, voting))
     # up_votes and down_votes are numbers of people, whatever they look like.
     votes = all(words_of(name)[-1:] == ["votes"] for name in voting) and not np.isnan(values).any()
     if all(_PERSON.fullmatch(name.strip().lower()) for name in voting) or not (votes or seem_counts(values)):
@@ -138,6 +143,19 @@ def refuse_counts_or_labels(frame: pl.DataFrame, voting: Sequence[str], source: 
         f"{source}: the numbers in {listed(map(repr, voting), 5)} may be labels of annotators, or counts of votes per class"
         f"{seen}. If the columns are classes: {ways[1]}; if they are annotators: {ways[0]}"
     )
+
+
+def _without_blanks(values: Any) -> Any:
+    """The numbers with 0 for empty cells, where these seem to be classes without votes: rows have as many votes, as a rule."""
+    empty = np.isnan(values)
+    given = values[~empty]
+    if not empty.any() or not len(given) or (given < 1).any() or (given != np.floor(given)).any():
+        return values
+    filled = np.where(empty, 0, values)
+    total = filled.sum(axis=1)
+    most = np.bincount(total.astype(np.int64)).argmax() if total.max() <= _MOST_VOTES else 0
+    alike = most > 2 and (total == most).mean() >= _ALIKE and (filled.max(axis=1) > 1).mean() >= 0.5
+    return filled if alike else values
 
 
 def share_columns(frame: pl.DataFrame) -> list[str]:

@@ -58,7 +58,10 @@ def read_tidy(source: Source, request: Request) -> Export:
         from crowdwise.io.object_cells import read_field
 
         columns["label"] = read_field(columns["label"], table.where, request)
-    _doubt(columns, wanted, source, request)
+    if _may_measure(columns["label"]):
+        from crowdwise.io.measures import look_closer
+
+        look_closer(columns, wanted, source, request)
     gold = columns.pop("gold", None)
     if source.kind == "delimited":
         return tabular(
@@ -325,20 +328,11 @@ def _column(source: Source, role: str, given: str | None, request: Request, take
         return column_by_words(source, role, wanted, request, taken or {}, lost, str(problem))
 
 
-def _doubt(columns: Mapping[str, pl.Series], taken: Mapping[str, str], source: Source, request: Request) -> None:
-    """Look closer at labels where there are many, or percents in the first of them."""
-    label = columns["label"]
+def _may_measure(label: pl.Series) -> bool:
+    """Whether labels ask for a closer look: there are many, or percents in the first of them."""
     if label.dtype.is_nested() or label.dtype == pl.Object:
-        return
-    n = label.n_unique()
-    if n > 9:
-        from crowdwise.io.measures import doubt_texts
-
-        doubt_texts(columns, taken, source, request)
-    if n > 20 or (label.dtype == pl.String and bool(label.drop_nulls().head(100).str.contains("%").any())):
-        from crowdwise.io.measures import doubt_labels
-
-        doubt_labels(label, taken, source.name, request)
+        return False
+    return label.n_unique() > 9 or (label.dtype == pl.String and bool(label.drop_nulls().head(100).str.contains("%").any()))
 
 
 def _may_hold(column: pl.Series, pattern: str) -> bool:

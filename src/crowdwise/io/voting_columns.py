@@ -102,7 +102,8 @@ def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = Tru
 def _are_texts(frame: pl.DataFrame, names: Collection[str], labels: dict[str, frozenset[str]]) -> bool:
     """Whether hardly any cell of these columns says what another says."""
     cells = sum(frame.height - frame[name].null_count() for name in names)
-    return len(frozenset[str]().union(*(labels[name] for name in names))) > max(_FEW, cells // 2)
+    said = len(frozenset[str]().union(*(labels[name] for name in names)))
+    return frame.height >= _FEW and said > max(_FEW, cells // 2)
 
 
 def check_one_set(frame: pl.DataFrame, names: Sequence[str], source: str, request: Request) -> None:

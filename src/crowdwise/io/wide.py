@@ -14,7 +14,7 @@ from crowdwise.io.asked_columns import refuse_asked
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.measures import doubt_labels
 from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, words_of
-from crowdwise.io.second_header import below_second_header
+from crowdwise.io.second_header import below_second_header, refuse_second_header
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.io.tallies import check_total
 from crowdwise.io.voting_columns import check_one_set, chosen_columns, is_numbered, numbered_alike, voting_columns
@@ -91,6 +91,8 @@ def read_wide(source: Source, request: Request) -> Export:
         )
     if ids is not None:
         check_total(table, ids, chosen)
+        if not across:
+            refuse_second_header(table, ids, chosen)
     rows = pl.Series(np.arange(1, table.frame.height + 1)) if ids is None else integers(table.frame[ids])
     label = pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None)
     label = _absent_removed(label, source.name, request)
