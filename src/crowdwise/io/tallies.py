@@ -45,12 +45,9 @@ _PROBABLE = {"p", "pr", "prob", "proba", "probability", "share", "shares", "pct"
 # Names that say "annotator 3": nothing about them is open.
 _PERSON = re.compile(r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+")
 _SUM = 0.02
-<<<<<<< HEAD
 LOGARITHM = re.compile(r"(?i)(?:^|[_ .-])(?:log_?probs?|log_?probabilit(?:y|ies)|log_?p|lps?)(?:$|[_ .-])").search
-=======
 # So many rows have as many votes as most.
 _ALIKE = 0.8
->>>>>>> h-formats
 # In so many rows columns do not add up to 1 by chance.
 _MANY_ROWS = 10
 # Shares of more votes than these are measured, not counted.
