@@ -245,10 +245,11 @@ def _names(value: Columns) -> tuple[str, ...] | None:
 
 
 def _warn_of_codes(value: NDArray[np.float64], where: Where) -> None:
-    """Warn of numbers such as 99 or -9 that usually mean no answer: they would be averaged."""
+    """Warn of numbers such as 99 or -9 that usually mean no answer and recur: they would be averaged."""
     for column in value.T:
         distinct, times = np.unique(column, return_counts=True)
-        codes = {code: int(times[distinct == code][0]) for code in missing_codes(distinct.tolist())}
+        counted = {code: int(times[distinct == code][0]) for code in missing_codes(distinct.tolist())}
+        codes = {code: n for code, n in counted.items() if n > 1}
         if codes:
             shown = ", ".join(f"{code:g} ({n:,})" for code, n in codes.items())
             count = "count as values" if len(codes) > 1 else "counts as a value"

@@ -9,6 +9,7 @@ from crowdwise.errors import SettingError
 torch = pytest.importorskip("torch")
 
 from crowdwise.parts.heads.batch import Batch  # noqa: E402
+from crowdwise.scale import Torchrun  # noqa: E402
 from crowdwise.trust.fairness import ParityClassifier  # noqa: E402
 from crowdwise.trust.fairness.penalty import ParityPenalty  # noqa: E402
 
@@ -73,7 +74,7 @@ def test_groups_are_needed_and_settings_checked() -> None:
     with pytest.raises(SettingError, match="no class 'maybe'"):
         ParityClassifier(positive="maybe", epochs=1).fit(X, crowd.votes.with_groups(crowd.group))
     with pytest.raises(SettingError, match="trains in this process alone"):
-        ParityClassifier().fit(X, crowd.votes.with_groups(crowd.group), engine=object())
+        ParityClassifier().fit(X, crowd.votes.with_groups(crowd.group), engine=Torchrun())
     model = ParityClassifier(epochs=1, network="linear").fit(X, crowd.votes.with_groups(crowd.group))
     assert model.predict_proba(X).shape == (20, 2)
 
