@@ -12,7 +12,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,10 @@ LONG = "item,annotator,label\na,x,cat\na,y,dog\nb,x,cat\nb,y,cat\n"
 VOTE = {"item": "a", "annotator": "x", "label": "cat"}
 UNEVEN = "".join(f"p{n},{n % 3 * 2},{(n + 1) % 3},{(n + 2) % 3 * 3}\n" for n in range(12))
 QUESTIONS = "item,annotator,question,answer\na,x,animal,cat\na,x,sharp,yes\na,y,animal,cat\na,y,sharp,no\n"
+HEADLESS = "".join(f"{who},photo {n},{'yn'[n % 2]}\n" for n in range(4) for who in ("ann", "bob", "cem"))
+TICKS = "item,annotator,cat,dog\na,x,1,0\na,y,0,1\nb,x,1,0\n"
+JUDGED = [{"id": n, "gpt": "yn"[n % 2], "claude": "yn"[n % 3 % 2], "gemini": "y"} for n in range(6)]
+ITEMS = "id,q1,q2,q3\n" + "".join(f"{n},{n % 2},{n % 3 % 2},{(n + 1) % 2}\n" for n in range(8))
 PAIRS = "photo,annotator_1,label_1,annotator_2,label_2\na,x,cat,y,dog\nb,y,cat,z,cat\n"
 GRID = "id,ann_a,ann_b,bob_a,bob_b\n" + "".join(f"{n},x,x,x,y\n{n}0,y,y,y,x\n" for n in range(1, 5))
 MEASURED = "item,annotator,label\n" + "".join(f"{n // 2},{'xy'[n % 2]},{n / 7:.2f}\n" for n in range(30))
@@ -105,6 +109,13 @@ SHAPES = (
         {"v.csv": LONG.replace("item,annotator,label", "picture,who,said")},
         options={"item": "picture", "annotator": "who", "label": "said"},
     ),
+    Shape("Cells between blanks", {"v.txt": LONG.replace(",", " ")}),
+    Shape(
+        "A row per vote without a row of names",
+        {"v.csv": HEADLESS},
+        options={"header": False, "item": "column 2", "annotator": "column 1", "label": "column 3"},
+    ),
+    Shape("A column per label, ticked or not", {"v.csv": TICKS}, options={"label": "cat,dog"}),
     Shape("A first line `sep=;`", {"v.csv": "sep=;\n" + LONG.replace(",", ";")}),
     Shape("A title above the header", {"v.csv": "Export of June\n\n" + LONG}),
     Shape(
@@ -118,6 +129,9 @@ SHAPES = (
     Shape("Records with answers that name their annotators", {"v.jsonl": _lines({"id": 1, "labels": ANSWERS})}),
     Shape("A column per annotator, by names of people", {"v.csv": NAMED}),
     Shape("Answers to a form, a row per person", {"v.csv": FORM}),
+    Shape("Records with a field per annotator", {"v.jsonl": _lines(*JUDGED)}),
+    Shape("A row per person, columns called like items", {"v.csv": ITEMS}, options={"transposed": True}),
+    Shape("Columns called like questions, and nobody who answered", {"v.csv": ITEMS.replace("q1,q2,q3", "joy,anger,fear")}),
     Shape(
         "A column per question and annotator",
         {"v.csv": NAMED.replace("ann,bob,cem,eve", "hate_1,hate_2,rude_1,rude_2")},
@@ -232,6 +246,9 @@ def outcome(shape: Shape) -> tuple[str, str]:
 
 def flags_of(shape: Shape) -> list[list[str]]:
     """The options of a shape as words of the command line, each with its value."""
+    if shape.options.get("header") is False:
+        rest = {name: value for name, value in shape.options.items() if name != "header"}
+        return [["--no-header"], *flags_of(replace(shape, options=rest))]
     named = {f"--{_FLAGS.get(name, name)}": value for name, value in shape.options.items()}
     return [[flag] if value is True else [flag, str(value)] for flag, value in named.items()]
 

@@ -32,7 +32,7 @@ BENCHMARK = Benchmark(
     small={"SEEDS": {"labelme": 1}},
 )
 
-SEEDS = {"small": 3, "labelme": 3, "rte": 3, "sentence_polarity": 3, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 3}
+SEEDS = {"small": 3, "labelme": 10, "rte": 3, "sentence_polarity": 3, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 3}
 CHOICE, PLAIN = "auto-classifier", "two-stage (aggregator=majority)"
 KEPT = Records("auto_classifier")
 

@@ -108,6 +108,8 @@ def recovery(model: Any, truth: np.ndarray) -> dict[str, Any]:
     second = np.argsort(-model.posterior_, axis=1, kind="stable")[:, 1]
     return {
         "recovered": float(same.mean()),
+        # As the paper's, of the model alone; what is printed is tempered by experience with other crowds.
+        "label likelihood": mean_true_probability(model.result_.model_posterior, truth),
         "errors": int((~same).sum()),
         "second": int((second == truth)[~same].sum()),
         "recovered by class": by_class(same, truth),

@@ -47,6 +47,26 @@ def test_explain_as_text_and_from_a_folder(run: Run) -> None:
     assert run("explain", "a", "model").stdout == text
 
 
+def test_a_folder_is_no_output(run: Run, folder: Path) -> None:
+    (folder / "there").mkdir()
+    assert "-o: there is a folder; name a file in it" in run("aggregate", "votes.csv", "-o", "there", code=2).stderr
+
+
+def test_a_file_is_no_folder_for_the_demo(run: Run, folder: Path) -> None:
+    before = (folder / "votes.csv").read_text()
+    assert "-o: votes.csv is a file; name a folder" in run("demo", "-o", "votes.csv", code=2).stderr
+    assert (folder / "votes.csv").read_text() == before
+
+
+def test_weights_that_nobody_named_are_pointed_out(run: Run, folder: Path) -> None:
+    (folder / "weighted.csv").write_text("item,annotator,label,weight\na,x,p,1\na,y,q,3\nb,x,p,1\n")
+    assert "'weight' (not used; --weight weight does)" in run("aggregate", "weighted.csv", "-m", "majority").stderr
+    used = run("aggregate", "weighted.csv", "-m", "majority", "--weight", "weight")
+    assert "not used" not in used.stderr
+    # Three votes of four are for q.
+    assert used.stdout.splitlines()[1].startswith("a,q,")
+
+
 def test_explain_needs_votes_and_a_known_item(run: Run) -> None:
     run("explain", "a", code=2)
     assert "no item 'q'" in run("explain", "q", "votes.csv", code=1).stderr

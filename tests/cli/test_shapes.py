@@ -97,4 +97,4 @@ def test_encodings_and_titles_by_every_command(run: Run, folder: Path) -> None:
     (folder / "n.csv").write_bytes(values.encode("utf-16"))
     found = rows(run("regress", "n.csv", "--encoding", "utf-16", "--skip-rows", "1", "-m", "mean").stdout)
     assert float(found[0]["estimate"]) == 1.5
-    assert "skip_rows must be" in run("regress", "n.csv", "--skip-rows", "-1", code=2).stderr
+    assert "--skip-rows must be at least 0" in run("regress", "n.csv", "--skip-rows", "-1", code=2).stderr

@@ -82,6 +82,13 @@ def test_pool_and_capacity_are_kept(run: Run, campaign: Path) -> None:
     assert "the budget is not spent" in result.stderr
 
 
+def test_nothing_left_to_ask_is_said_in_words(run: Run, folder: Path) -> None:
+    (folder / "all.csv").write_text("item,annotator,label\na,x,p\na,y,q\nb,x,q\nb,y,q\n")
+    lines = run("suggest", "all.csv", "--budget", "2").stderr.splitlines()
+    assert lines[0] == "no question"
+    assert lines[1].startswith("the budget is not spent: ")
+
+
 def test_the_pool_may_be_parquet(run: Run, campaign: Path) -> None:
     pl.DataFrame({"item": [8, 100]}).write_parquet(campaign / "pool.parquet")
     frame = table(run("suggest", "votes.csv", "--pool", "pool.parquet", "--budget", "9").stdout)

@@ -69,6 +69,13 @@ def test_an_argument_that_there_is_not_is_refused_in_words(name: str) -> None:
 
 
 @every_method
+def test_what_is_no_engine_is_refused(name: str) -> None:
+    """Otherwise its missing method is what the message is about."""
+    with pytest.raises(SettingError, match="engine"):
+        answers_of(name).fit(engine="local")
+
+
+@every_method
 def test_settings_are_given_by_keyword_alone(name: str) -> None:
     """Otherwise a setting added in the middle changes the meaning of code that exists."""
     parameters = list(inspect.signature(METHODS[name].cls).parameters.values())

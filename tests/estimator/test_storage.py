@@ -19,7 +19,7 @@ import pytest
 
 import crowdwise
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import CrowdwiseWarning, InputError
+from crowdwise.errors import CrowdwiseWarning, InputError, SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import label_methods, make
 from crowdwise.estimator.storage import FILE_NAME, load, save
@@ -386,3 +386,10 @@ def test_a_killed_save_leaves_the_old_result_or_the_new_one(tmp_path: Path) -> N
     # The trials mean something only if kills came before and after the moment of replacement.
     assert killed > 5, done.stdout
     assert 3 < replaced < 57, done.stdout
+
+
+def test_a_file_is_no_folder_to_save_into(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("mine")
+    with pytest.raises(SettingError, match="model is a file; name a folder"):
+        fitted().save(tmp_path / "model")
+    assert (tmp_path / "model").read_text() == "mine"

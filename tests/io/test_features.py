@@ -245,7 +245,7 @@ def test_a_column_of_dates_is_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("item,x\na,1\na,2\n", r"f\.csv row 3: id in column 'item' 'a' occurs for the second time"),
+        ("item,x\na,1\na,2\n", r"f\.csv row 3: the id in column 'item' occurs for the second time, 'a'"),
         ("item,x\na,1\n,2\n", r"f\.csv row 3: the id in column 'item' is missing"),
         ("item\na\n", r"f\.csv: no column of features beside 'item'"),
         ("task,unit,x\n1,2,3\n", r"several columns could be the item: 'task', 'unit'.*--features-item"),
@@ -268,7 +268,7 @@ def test_ids_that_are_none(rows: str, message: str, tmp_path: Path) -> None:
         ({"item": np.array(IDS)}, r"which array holds the features\? Found none"),
         ({"X": X, "item": np.array(IDS), "ids": np.array(IDS)}, "several arrays could be the ids: 'item', 'ids'"),
         ({"X": X, "item": np.array(IDS[:2])}, r"'item' has shape \(2,\), and there are 3 rows"),
-        ({"X": X, "item": np.array(["a", "b", "a"])}, r"row 2: id 'a' occurs for the second time"),
+        ({"X": X, "item": np.array(["a", "b", "a"])}, r"row 2: the id occurs for the second time, 'a'"),
         ({"X": X, "item": np.array(["a", "", "b"])}, r"row 1: the id is missing"),
         ({"X": X[:, 0]}, r"array 'X': an array of shape \(3,\); features have a row per item"),
         ({"X": X.astype(str)}, r"array 'X': an array of <U\d+; features must be numbers"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.io.helpers import gold, triples, write
 
 from crowdwise.errors import InputError
 from crowdwise.io import read
-from tests.io.helpers import gold, triples, write
 
 # 12 votes of three people on four items; the first row is one of them.
 PEOPLE, ITEMS = ("ann", "bob", "cem"), ("i1", "i2", "i3", "i4")
@@ -29,7 +29,10 @@ def test_a_first_row_that_is_a_vote_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_first_row_of_a_matrix_is_not_taken_for_names_of_annotators(tmp_path: Path) -> None:
-    rows = ["a,cat,dog,fox", "b,cat,dog,cat", "c,dog,dog,fox", "d,cat,fox,fox"]
+    rows = ["p1,cat,dog,fox", "p2,cat,dog,cat", "p3,dog,dog,fox", "p4,cat,fox,fox"]
+    files = write(tmp_path / "f.csv", "\n".join(row.replace(",", ".jpg,", 1) for row in rows) + "\n")
+    with pytest.raises(InputError, match="first row looks like the rows below it"):
+        read(files)
     path = write(tmp_path / "v.csv", "\n".join(rows) + "\n")
     with pytest.raises(InputError, match=r"'cat', 'dog', 'fox' stand below too. Read it without names: .*--no-header"):
         read(path)
@@ -61,7 +64,18 @@ def test_cells_between_blanks(tmp_path: Path) -> None:
     quoted = 'item rater rating\n"a b" "x" "very good"\n"a b" "y" "poor"\n'
     assert triples(read(write(tmp_path / "q.dat", quoted))) == [("a b", "x", "very good"), ("a b", "y", "poor")]
     # R numbers the rows, and gives the numbers no name.
-    with pytest.raises(InputError, match="row.names = FALSE"):
+    with pytest.raises(InputError, match=r"row\.names = FALSE"):
         read(write(tmp_path / "r.txt", 'item rater rating\n"1" a x good\n"2" a y poor\n'))
-    with pytest.raises(InputError, match="cannot tell what .txt holds"):
+    with pytest.raises(InputError, match=r"cannot tell what \.txt holds"):
         read(write(tmp_path / "prose.txt", "It was a dark night.\nNobody was there, and nothing moved at all.\n"))
+
+
+def test_annotators_whose_names_are_numbers_are_names(tmp_path: Path) -> None:
+    rows = [(n, 1 + n % 3, 1 + n % 2, 1 + (n + 1) % 3) for n in range(12)]
+    for head in ("id,1,2,3", ",1,2,3", "Unnamed: 0,3,1,2"):
+        votes = read(write(tmp_path / "v.csv", head + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)))
+        assert (votes.n_items, votes.annotators.tolist()) == (12, [1, 2, 3])
+    # A data frame without names writes their numbers.
+    counted = "".join(f"{a},{b},{c}\n" for _, a, b, c in rows)
+    votes = read(write(tmp_path / "w.csv", "1,2,3\n" + counted), format="wide")
+    assert (votes.n_items, votes.annotators.tolist()) == (12, [1, 2, 3])

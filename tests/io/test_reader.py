@@ -9,7 +9,7 @@ from tests.io.helpers import gold, write, write_json
 
 import crowdwise
 from crowdwise.data.gold import GoldDecides
-from crowdwise.errors import InputError
+from crowdwise.errors import ArgumentError, InputError
 from crowdwise.io import FORMATS, read, read_gold
 
 VOTES = "item,annotator,label\na,x,cat\na,y,dog\nb,x,cat\n"
@@ -23,6 +23,12 @@ def test_every_format_has_a_name_and_a_line() -> None:
 def test_unknown_formats_and_questions_are_explained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown format 'mturc'; did you mean 'mturk'"):
         read(write(tmp_path / "v.csv", VOTES), format="mturc")
+
+
+def test_an_option_that_there_is_not_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    path = write(tmp_path / "v.csv", "item,annotator,label\na,x,p\n")
+    with pytest.raises(ArgumentError, match="read takes no itm; did you mean 'item'"):
+        read(path, itm="item")
 
 
 def test_annotations_read_goes_through_here(tmp_path: Path) -> None:

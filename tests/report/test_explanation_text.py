@@ -102,6 +102,11 @@ def test_what_adds_nothing_is_left_out() -> None:
     assert [row["source"] for row in explanation_document(why)["rows"]] == ["class prior", "x", "y", "caution"]
 
 
+def test_an_explanation_shows_its_label_and_its_table() -> None:
+    assert repr(explained("split")).startswith("Explanation('split': 'cat', not 'dog', probability 0.6")
+    assert "contribution" in repr(explained("split"))
+
+
 def test_json_holds_what_the_lines_say() -> None:
     found = explanation_document(explained("split"))
     assert found["said"] == [{"label": "cat", "votes": 2.0}, {"label": "dog", "votes": 1.0}]

@@ -27,7 +27,7 @@ from crowdwise.report import write_report
 from crowdwise.report.annotators import Detections, matrices
 from crowdwise.report.counts import counts_of
 from crowdwise.report.full import report_page
-from crowdwise.report.review import why_of
+from crowdwise.report.review import why_of, why_picture
 from crowdwise.report.sections import facts_of, in_short
 
 METHODS = label_methods()
@@ -149,6 +149,21 @@ def test_rows_of_the_script_by_hand() -> None:
     # Three votes say 1 / 3; the vote that is counted more takes half of it back.
     assert further == [["caution", pytest.approx(-1 / 6, abs=1e-3)]]
     assert rows["one"][11] == pytest.approx([1 / 3, 1 / 3, -1 / 3], abs=1e-3)
+
+
+def test_what_is_no_vote_has_no_bar() -> None:
+    """Next to a bar of its own, as long as all votes together, those of single votes say nothing."""
+    result = fitted(three_items(), "majority")
+    (one,) = [why for why in why_of(result, np.arange(3)) if result.votes.items[why.item] == "one"]
+    picture = why_picture(result, one, 7 / 12)
+    # The class shares, which add nothing, two votes for and one against, of a third each: the longest is half of the width.
+    bars = [float(width) for width in re.findall(r'<rect x="[\d.]+" y="[\d.]+" width="([\d.]+)" height="13.0"', picture)]
+    assert sorted(bars) == [0.5, 81.0, 81.0, 81.0]
+    assert "caution" in picture
+    assert "-0.17" in picture
+    items = data_of(report_page(result))["items"]
+    assert items["meanings"].keys() == {"models", "caution"}
+    assert {source for row in items["rows"] for source, _ in row[13]} <= set(items["meanings"])
 
 
 def test_counts_enumerate_what_uncertain_labels_allow() -> None:

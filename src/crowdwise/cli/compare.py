@@ -33,7 +33,7 @@ class Options(OutputOptions):
     reference: str | None = option("--reference", "NAME", "Method that differences are taken to.", shown="the best")
     folds: int = option("--folds", "N", "Folds of held-out votes; 0 leaves them out.", 5, _RUN)
     jobs: int | None = option("--jobs", "N", "Methods at a time.", panel=_RUN, shown="one per core")
-    time_limit: float = option("--time-limit", "SECONDS", "Most time for a method; 0 for no limit.", 600.0, _RUN, least=0)
+    time_limit: float = option("--time-limit", "SECONDS", "Most time for a method; 0 for no limit.", 600, _RUN, least=0)
     seed: int = option("--seed", "N", "Seed of random starts, folds and resamples.", 0, _RUN)
     output: Path | None = output(".csv .md .html .json ...")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from crowdwise import report
-from crowdwise.cli.declare import group, option
+from crowdwise.cli.declare import SAVE, group, option
+from crowdwise.cli.job import Job
 
 EXAMPLES = "Example: crowdwise demo -o demo-output"
 
@@ -14,7 +15,7 @@ EXAMPLES = "Example: crowdwise demo -o demo-output"
 class Options:
     """What is written."""
 
-    output: Path = option("-o --output", "DIR", "Folder to write into.", Path("demo-output"))
+    output: Path = option("-o --output", "DIR", "Folder to write into.", Path("demo-output"), place=SAVE)
 
 
 def run(options: Options) -> None:
@@ -23,4 +24,5 @@ def run(options: Options) -> None:
     Nine honest annotators, one who answers at random, one who always gives the same answer and one
     adversary label 120 photos of animals. Nothing is downloaded.
     """
+    Job(options)
     print(report.write_demo(options.output))

@@ -20,9 +20,9 @@ class Options(ScreenOptions):
 
 
 def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
-    """Show how much the class prior and each vote moved the label of one item.
+    """Show who said what of one item, how far each vote moved its label, and why it is not surer.
 
-    Contributions add up: to the log-odds of the label against the runner-up or, for methods that
+    Contributions of votes and class prior add up: to the log-odds of the label against the runner-up or, for methods that
     count votes, to the difference of their shares.
     """
     result = result_of(options.votes, read, method)

@@ -56,7 +56,7 @@ class FileOptions:
 
     encoding: str | None = option("--encoding", "NAME", "Encoding of text: cp1252, utf-16, ...", shown="utf-8")
     sheet: str | None = option("--sheet", "NAME", "Sheet of a workbook (.xlsx, .ods).", shown="the only one")
-    skip_rows: int | None = option("--skip-rows", "N", "Rows above the header.", shown="found")
+    skip_rows: int | None = option("--skip-rows", "N", "Rows above the header.", shown="found", least=0)
 
 
 @panel(READ)

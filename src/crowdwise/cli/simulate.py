@@ -22,13 +22,13 @@ class Options(OutputOptions):
     """What is drawn and written."""
 
     truth: Path | None = table("--truth", "Write the true labels here.")
-    items: int = option("--items", "N", "Number of items.", 1000)
-    annotators: int = option("--annotators", "N", "Number of annotators.", 50)
+    items: int = option("--items", "N", "Number of items.", 1000, least=1)
+    annotators: int = option("--annotators", "N", "Number of annotators.", 50, least=1)
     classes: str = option("--classes", "N|A,B,C", "Number of classes, or their names.", "3")
     votes_per_item: str = option("--votes-per-item", "N|LOW-HIGH", "Votes on every item, or their range.", "5")
     kind: str = option("--kind", "KIND", "A family of annotators, or a mix such as one-coin=0.8,colluder=0.2.", "dirichlet")
     activity: str = option("--activity", "NAME", "Who votes how often: uniform, power-law or regular.", "uniform")
-    difficulty: float = option("--difficulty", "X", "Standard deviation of the items' difficulty.", 0.0)
+    difficulty: float = option("--difficulty", "X", "Standard deviation of the items' difficulty.", 0)
     seed: int = option("--seed", "N", "The same seed gives the same votes.", 0)
 
 

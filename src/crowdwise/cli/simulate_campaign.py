@@ -41,7 +41,7 @@ class RaceOptions:
     policies: str = option("--policies", "A,B", _POLICIES, "random+random,warm-information")
     budget: float | None = option("--budget", "X", "Votes in all.", shown="3 per item, or half of those recorded")
     batch: float | None = option("--batch", "X", "Votes at a time.", shown="budget / 20")
-    start: float = option("--start", "X", "Votes on random pairs before the policies begin.", 0.0)
+    start: float = option("--start", "X", "Votes on random pairs before the policies begin.", 0)
     campaigns: int = option("--campaigns", "N", "Campaigns per policy, each with a seed of its own.", 5, least=1)
     explore: float = option("--explore", "SHARE", "Share of questions asked at random.", 0.05)
 

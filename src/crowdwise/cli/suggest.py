@@ -42,7 +42,7 @@ class Options(PoolOptions, OutputOptions):
     """What is read and written."""
 
     votes: str | None = argument("VOTES", "The votes so far; - reads stdin.", None)
-    budget: float = option("--budget", "X", "What the questions may cost, at 1 each unless --capacity has prices.", 100.0)
+    budget: float = option("--budget", "X", "What the questions may cost, at 1 each unless --capacity has prices.", 100)
     policy: str = option("--policy", "NAME", _POLICY, "warm-information")
     explore: float = option("--explore", "SHARE", "Share of questions asked at random.", 0.05)
 

@@ -75,7 +75,7 @@ def to_polars(frame: Any) -> pl.DataFrame:
     except TypeError:
         raise InputError(
             f"expected a pandas, polars or Arrow frame, got {type(frame).__name__}; "
-            "for plain sequences use Annotations.from_arrays(item, annotator, label)"
+            "plain sequences go through from_arrays, such as Annotations.from_arrays(item, annotator, label)"
         ) from None
     except nw.exceptions.DuplicateError as error:
         raise InputError(f"two columns of the frame share a name; rename one ({error})") from None
@@ -386,12 +386,18 @@ def union(vocabularies: list[NDArray[Any]], sort: bool) -> NDArray[Any]:
 def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], rows: NDArray[Any], where: Where) -> None:
     """Warn of classes called NaN, skip, don't know, ...: they usually mean "no answer"; `codes` are the classes of `rows`.
 
-    So does -1 below whole numbers from 0 up; -1, 0 and 1 are as often three classes.
+    So does -1 below whole numbers from 0 up; -1, 0 and 1 are as often three classes. Other numbers: `missing_codes`.
     """
     names = classes.tolist()
     words = [k for k, c in enumerate(names) if isinstance(c, str) and means_missing(c)]
+    if not names:
+        return
     if classes.dtype.kind == "i" and -1 in names and min(names) == -1 and len(names) > 2 and max(names) > 1:
         words = [names.index(-1)]
+    elif classes.dtype.kind == "i" and (names[0] < 0 or names[-1] > 8):
+        from crowdwise.data.missing_codes import missing_codes
+
+        words = [names.index(code) for code in missing_codes(sorted(names))]
     if words:
         import shlex
 

@@ -5,6 +5,7 @@ An immutable list of numbers as they were given, sorted by item, with the vocabu
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,8 +18,9 @@ from crowdwise.data.answers import ByItem
 from crowdwise.data.columns import columns_by_role
 from crowdwise.data.encode import Where, checked_weights, id_codes, series_of, to_polars
 from crowdwise.data.known_values import known_values, numbers
+from crowdwise.data.missing_codes import missing_codes
 from crowdwise.data.storable import storable
-from crowdwise.errors import InputError
+from crowdwise.errors import DataWarning, InputError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -168,6 +170,7 @@ class Ratings(ByItem):
         """Build from columns that are called by their roles; errors name the rows of `where`."""
         columns = [table[_role(k)] if _role(k) in table.columns else table["value"] for k in range(len(names))]
         value, absent = numbers(columns, names, where)
+        _warn_of_codes(value[~absent], where)
         item, item_ids = id_codes(table["item"], items, "item", where)
         annotator, annotator_ids = id_codes(table["annotator"], annotators, "annotator", where)
         weight = None if "weight" not in table.columns else checked_weights(table["weight"], where)
@@ -239,6 +242,19 @@ def _names(value: Columns) -> tuple[str, ...] | None:
     if reserved:
         raise InputError(f"the value cannot be the column {reserved[0]!r}")
     return names
+
+
+def _warn_of_codes(value: NDArray[np.float64], where: Where) -> None:
+    """Warn of numbers such as 99 or -9 that usually mean no answer: they would be averaged."""
+    for column in value.T:
+        distinct, times = np.unique(column, return_counts=True)
+        codes = {code: int(times[distinct == code][0]) for code in missing_codes(distinct.tolist())}
+        if codes:
+            shown = ", ".join(f"{code:g} ({n:,})" for code, n in codes.items())
+            count = "count as values" if len(codes) > 1 else "counts as a value"
+            text = f"{where.source}: {shown} {count}; where it means a missing answer, leave the cell empty in the file"
+            warnings.warn(text, DataWarning, stacklevel=4)
+            return
 
 
 def _role(k: int) -> str:

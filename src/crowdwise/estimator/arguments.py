@@ -15,7 +15,7 @@ _OF_ROWS = (
     "or draw them by any others, rows = np.random.default_rng(0).choice(len(X), len(X), p=w / w.sum()); then "
     "fit(X[rows], votes[rows]). For votes that count more than others, see Annotations.from_arrays(..., weight=...)"
 )
-_OF_ANSWERS = "; single answers have weights: a column named weight, or from_arrays(..., weight=...)"
+_OF_ANSWERS = "; single answers have weights: from_arrays(..., weight=...), or from_frame(..., weight=COLUMN)"
 
 
 def refusal(estimator: Any, name: str) -> str:

@@ -242,6 +242,10 @@ class Estimator:
         for what, value in given.items():
             if method is not None and value is not None and not _takes(method, what):
                 raise SettingError(f"{self.name} takes no {what}; leave it out ({_those_that_take(what, method)})")
+        engine, does = given.get("engine"), "train" if method is not None and method.features else "fit"
+        if engine is not None and not hasattr(engine, does):
+            some = "crowdwise.scale.Torchrun() or RayTrain()" if does == "train" else "crowdwise.scale.Local() or Ray()"
+            raise SettingError(f"engine must be one such as {some}; got {engine!r:.60}")
 
     # -- what a fit left -----------------------------------------------------------------------
 

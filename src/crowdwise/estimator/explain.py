@@ -28,7 +28,7 @@ __all__ = ["Explanation", "explain", "further_terms", "voters_of"]
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """How one item got its label.
 
@@ -68,6 +68,12 @@ class Explanation:
     n_voters: int
     by_model: float
     confidence_source: str
+
+    def __repr__(self) -> str:
+        """The label and the table of contributions: the other fields are for programs."""
+        return (
+            f"Explanation({self.item!r}: {self.label!r}, not {self.against!r}, probability {self.confidence:.4g})\n{self.rows}"
+        )
 
 
 def explain(result: Result, item: Any) -> Explanation:

@@ -239,7 +239,7 @@ def crowd_of(result: Result) -> Crowd:
     top_label, top_share, deserved = _favourites(result)
     if votes.n_classes < 2:
         # With one class there is nothing to be right or wrong about.
-        grade = np.full(votes.n_annotators, ABOVE)
+        grade = np.full(votes.n_annotators, UNJUDGED)
     else:
         one_label = (top_share >= ONE_LABEL_SHARE) & (n_votes >= ONE_LABEL_VOTES) & (deserved < ONE_LABEL_DESERVED)
         grade = np.select(

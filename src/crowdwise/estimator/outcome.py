@@ -20,7 +20,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
-from crowdwise.errors import DataWarning, InputError, check_share
+from crowdwise.errors import DataWarning, InputError, SettingError, check_share
 from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, FEATURES_TEMPERATURE_SD
 from crowdwise.estimator.judgement import by_features, calibrated, exponent_of, in_company, reliability_of, untested
 from crowdwise.estimator.saved import check_parts
@@ -386,7 +386,9 @@ class Result(LabelOutcome):
         Exponents of crowds are taken as normal around the method's: see `crowdwise.estimator.judgement`; with features, the
         logs of temperatures. Where confidence does not rest on experience there is no such range, and it is `confidence`.
         """
-        check_share("a share of crowds", share)
+        # Not `check_share`: every vote passes here, and should pass few modules.
+        if not 0 < share < 1:
+            raise SettingError(f"a share of crowds must be between 0 and 1; got {share!r}")
         if self.confidence_source != "experience":
             return self.confidence
         away, exponent = NormalDist().inv_cdf(share), exponent_of(self.method, self.votes.anonymous)

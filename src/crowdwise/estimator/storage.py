@@ -83,6 +83,7 @@ def save(outcome: Any, folder: str | PathLike[str], extra: Mapping[str, bytes] |
         "texts": [name for name, array in arrays.items() if array.dtype == object],
         "extra": list(extra or {}),
     }
+    check_folder(folder)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / FILE_NAME) as partial, zipfile.ZipFile(partial, "w") as archive:

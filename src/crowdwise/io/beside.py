@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.data.encode import as_text, tidy
+from crowdwise.data.encode import ALIASES, as_text, tidy
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.roles import GOLD, words_of
@@ -122,6 +122,8 @@ def may_matter(names: Sequence[str], frame: Any) -> list[str]:
             said.append(f"{name!r} (not used; known labels are read from a column called gold)")
         elif words & _SURE:
             said.append(f"{name!r} (not used; {shlex.join(['--sure', name])} does)" if len(sure) == 1 else repr(name))
+        elif name.lower() in ALIASES["weight"]:
+            said.append(f"{name!r} (not used; {shlex.join(['--weight', name])} does)")
         elif words & _LABELS or not _QUESTION.isdisjoint(words):
             said.append(repr(name))
     return said

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,27 +28,29 @@ _MOST_CLASSES = 100
 _MANY_ROWS = 20
 _TIMES = {"count", "counts", "n", "num", "number", "of", "votes", "frequency", "freq", "times"}
 _TOTAL = {"count", "counts", "total", "n", "num", "number", "of", "vote", "votes", "sum", "annotations", "annotators", "labels"}
+_TOTAL |= {"classifications", "judgments", "judgements", "responses", "ratings", "answers"}
 
 
 def read_counts(source: Source, request: Request) -> Export:
     """Read a table with a column of counts per class, or records with a mapping from class to count."""
-    if source.kind in ("json", "jsonl"):
+    flat = source.kind in ("json", "jsonl") and not any(isinstance(value, dict | list) for value in source.first.values())
+    if source.kind in ("json", "jsonl") and (not flat or isinstance(source.document if source.kind == "json" else None, dict)):
         return _read_mappings(source, request)
-    table = source.table(source.columns)
+    table = source.table(source.names)
     item = find_item(table.frame, request, source.name)
-    chosen = count_columns(table.frame, request, item)
+    chosen = count_columns(table.frame, request, item, source.name)
     guessed = not chosen
     if guessed:
         item = item or _numbering(table.frame)
-        chosen = count_columns(table.frame, request, item, told=True)
+        chosen = count_columns(table.frame, request, item, source.name, told=True)
     if not chosen and rows_of_labels(source, request) is not None:
         return _read_rows(source, request)
     chosen = chosen or share_columns(table.frame)
-    item = item or naming_column(table.frame, [name for name in source.columns if name not in chosen])
+    item = item or naming_column(table.frame, [name for name in source.names if name not in chosen])
     chosen = [name for name in chosen if name != item]
     if not chosen:
         raise InputError(
-            f"{source.name}: no columns of counts found among {listed(map(repr, source.columns))}; name them: "
+            f"{source.name}: no columns of counts found among {listed(map(repr, source.names))}; name them: "
             "--annotator-columns 'count_*' (annotators=...), and what is none with --not"
         )
     counts, shares = _counts(table, chosen)
@@ -56,10 +60,10 @@ def read_counts(source: Source, request: Request) -> Export:
     times = counts[rows, codes]
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))
     counted = {item, *chosen}
-    gold = find_gold([name for name in source.columns if name not in counted])
+    gold = find_gold([name for name in source.names if name not in counted])
     known = None if gold is None else pl.DataFrame({"item": ids, "label": table.frame[gold]}).drop_nulls()
     labels = integers(pl.Series(chosen))
-    rest = [repr(name) for name in source.columns if name not in counted]
+    rest = [repr(name) for name in source.names if name not in counted]
     ids_are = "the number of the row" if item is None else repr(item)
     left = f"; not counted: {listed(rest, 8)}" if rest else ""
     how = shares or (", all columns of whole numbers" if guessed else "")
@@ -124,7 +128,7 @@ def _counts(table: Table, chosen: list[str]) -> tuple[Any, str]:
     return found[0], f" (shares, taken as those of {found[1]} votes each, the fewest that give them)"
 
 
-def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told: bool = False) -> list[str]:
+def count_columns(frame: pl.DataFrame, request: Request, item: str | None, source: str, told: bool = False) -> list[str]:
     """The columns of counts: those named, or whole numbers that add up to a total, or to the same in every row.
 
     Where the user has told that there are such columns, all whole numbers that are not named otherwise.
@@ -148,15 +152,28 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told:
     named = {
         name: values for name, values in parts.items() if name in series or not never_votes(name) or "count" in words_of(name)
     }
-    for total in totals.values():
-        found = _adding_up(parts, total)
-        if found and total.max() > 1:
-            return found
-    if len(named) > 1 and frame.height > 2:
+    adding = {name: _adding_up(parts, total) for name, total in totals.items() if total.max() > 1}
+    several = {tuple(found): name for name, found in adding.items() if found}
+    if len(several) > 1 and not told:
+        _refuse_several(several, source, request)
+    if several:
+        return list(next(iter(several)))
+    # What is the same in every row adds up to the same: a year, a version.
+    if sum(values.min() < values.max() for values in named.values()) > 1 and frame.height > 2:
         total = np.sum(list(named.values()), axis=0)
         if (total == total[0]).all() and total[0] > 1 and max(values.max() for values in named.values()) > 1:
             return list(named)
     return list(named) if told and len(named) > 1 else []
+
+
+def _refuse_several(several: Mapping[tuple[str, ...], str], source: str, request: Request) -> None:
+    """Refuse columns of counts that add up to several totals: each question has as many votes as it was asked."""
+    said = [f"{listed(map(repr, found), 4)} add up to {total!r}" for found, total in several.items()]
+    fewest = ",".join(sorted(several, key=len)[0])
+    raise InputError(
+        f"{source}: columns of counts that may answer several questions: {'; '.join(said)}. Name the classes of one, "
+        f"for example: {replace(request, format='counts', annotators=fewest).command(source)}"
+    )
 
 
 def _numbering(frame: pl.DataFrame) -> str | None:

@@ -49,7 +49,9 @@ def checked_ids(ids: pl.Series, where: Places, what: str) -> Array:
     repeated = ~ids.is_first_distinct()
     if repeated.any():
         row = int(repeated.arg_true()[0])
-        raise InputError(f"{where.row(row)}: {what} {ids[row]!r} occurs for the second time; features have one row per item")
+        raise InputError(
+            f"{where.row(row)}: the {what} occurs for the second time, {ids[row]!r}; features have one row per item"
+        )
     return vocabulary_array(ids)
 
 

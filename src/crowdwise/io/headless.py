@@ -21,6 +21,8 @@ from crowdwise.io.source import Places, Source, Table, read_text_bytes, sniff_se
 
 __all__ = ["Headless", "check_first_row", "refuse_rows_of_votes"]
 
+# Names of columns are shorter.
+_WORDS = 6
 _ROLES = ("item", "annotator", "label")
 
 
@@ -53,12 +55,26 @@ def check_first_row(frame: pl.DataFrame, source: Source, request: Request) -> No
     names = [name for name in frame.columns if not frame[name].dtype.is_nested()]
     # A box that was ticked holds the name of its column and nothing else.
     again = [name for name in names if frame[name].n_unique() > 1 and (frame[name].cast(pl.String) == name).any()]
-    if len(again) < 2 or 2 * len(again) < len(names):
+    counted = [str(k) for k in range(len(names))], [str(k + 1) for k in range(len(names))]
+    if len(again) < 2 or 2 * len(again) < len(names) or names in counted:
+        return
+    if not all(_is_like(name, frame[name]) for name in names if name not in again):
         return
     raise InputError(
         f"{source.name}: the first row looks like the rows below it, not like names of columns: {listed(map(repr, again), 4)} "
         f"stand{'s' * (len(again) == 1)} below too. {_ways(source, request)}"
     )
+
+
+def _is_like(name: str, cells: pl.Series) -> bool:
+    """Whether a name may be a cell of its column: it differs from one by numbers alone, as ids do, or is a file or a text."""
+    shape = _shape(pl.Series([name]))[0]
+    same = _shape(cells) == shape
+    return len(name.split()) > _WORDS or bool(same.any())
+
+
+def _shape(names: pl.Series) -> pl.Series:
+    return names.cast(pl.String).str.replace(r"^.*(\.[A-Za-z]\w{1,4})$", "#${1}").str.replace_all(r"\d+", "#")
 
 
 def refuse_rows_of_votes(source: Source, request: Request) -> None:

@@ -35,14 +35,12 @@ def find_layout(source: Source, request: Request) -> str | None:
             from crowdwise.io.keyed import refuse_wrapped
 
             return refuse_wrapped(source)
-        return "counts" if counted_keys(source) else None
+        return "counts" if counted_keys(source) else _of_flat(source, request)
     if source.kind not in ("delimited", "parquet", "arrow") or len(source.columns) < 2 or _names_people(source):
         return None
-    from crowdwise.io.counts import count_columns, rows_of_labels
+    from crowdwise.io.counts import rows_of_labels
     from crowdwise.io.listed_tables import list_columns
     from crowdwise.io.paired_columns import pairs_of
-    from crowdwise.io.roles import find_item
-    from crowdwise.io.wide import looks_wide
 
     frame = source.table(source.columns).frame
     if source.kind == "delimited" and {request.item, request.annotator, request.label} == {None}:
@@ -61,8 +59,36 @@ def find_layout(source: Source, request: Request) -> str | None:
         from crowdwise.io.keyed import has_answers
 
         return "keyed" if has_answers(source) else None
+    return _of_columns(source, request)
+
+
+_MOST_COUNTED = 1_000
+# Records that are looked at to see whether something stands inside a field.
+_SAMPLE = 50
+
+
+def _of_flat(source: Source, request: Request) -> str | None:
+    """The layout of records with a field per annotator, as {"id": 7, "gpt": "A", "claude": "B"}, or per class; else None."""
+    from crowdwise.io.roles import by_alias
+
+    inner = any(isinstance(value, dict | list) for _, record in source.records[:_SAMPLE] for value in record.values())
+    if inner or not source.records or by_alias(source.names, "annotator"):
+        return None
+    return _of_columns(source, request)
+
+
+def _of_columns(source: Source, request: Request) -> str | None:
+    """The layout of a table with a column per annotator, or per class; None where it has neither."""
+    from crowdwise.io.counts import count_columns
+    from crowdwise.io.roles import compares, find_item
+    from crowdwise.io.wide import looks_wide
+
+    if compares(source.names):
+        return None
+    frame = source.table(source.names).frame
     # Of so many columns none is a class that was counted.
-    counted = count_columns(frame, request, find_item(frame, request, source.name)) if frame.width <= _MOST_COUNTED else []
+    item = find_item(frame, request, source.name)
+    counted = count_columns(frame, request, item, source.name) if frame.width <= _MOST_COUNTED else []
     voting = looks_wide(source, request)
     if not set(counted) & set(voting) and frame.width <= _MOST_COUNTED:
         from crowdwise.io.tallies import refuse_counts_or_labels, refuse_shares, share_columns
@@ -78,12 +104,10 @@ def find_layout(source: Source, request: Request) -> str | None:
     return ("counts" if not set(voting).isdisjoint(counted) else "wide") if voting else "counts" if counted else None
 
 
-_MOST_COUNTED = 1_000
-
-
 def _refuse_grids(source: Source, request: Request) -> None:
     """Refuse columns that answer several questions, and are no table of votes otherwise."""
-    from crowdwise.io.wide import is_form, refuse_grid
+    from crowdwise.io.asked_columns import refuse_grid
+    from crowdwise.io.wide import is_form
 
     if not is_form(source.columns) and len(source.columns) <= _MOST_COUNTED:
         refuse_grid(source.columns[1:], source.name, request)

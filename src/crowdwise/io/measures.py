@@ -1,23 +1,58 @@
-"""Labels that are numbers, or that say how sure they are: more of them than classes can be is asked about."""
+"""Labels that are numbers, texts, or that say how sure they are: more of them than classes can be is asked about."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 
 from crowdwise.data.encode import as_text, tidy
-from crowdwise.errors import InputError
+from crowdwise.errors import InputError, listed
 from crowdwise.io.advice import instead
 from crowdwise.io.exports import Request
+from crowdwise.io.roles import answer_columns
+from crowdwise.io.source import Source
 
-__all__ = ["SURE", "doubt_labels"]
+__all__ = ["SURE", "doubt_labels", "doubt_texts"]
 
 # "cat (80%)", "cat 80 %", "cat: 0.8%"
 SURE = re.compile(r"(.*?)[\s:,(\[]+(\d{1,3}(?:[.,]\d+)?)\s*%\s*[)\]]?")
 _MANY = 20
-_NUMBER = r"^[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?$"
+_NUMBER = r"^[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?\s*%?$"
+# Labels are shorter, half of them at least.
+_LONG = 40
+# On so many items nobody agrees word by word.
+_LEAST_ITEMS = 10
+
+
+def doubt_texts(votes: Mapping[str, pl.Series], taken: Mapping[str, str], source: Source, request: Request) -> None:
+    """Refuse labels that are a text of each item: the same in all votes on it, and another one for most items."""
+    if (request.label, request.question, request.format) != (None,) * 3 or request.several != "refuse":
+        return
+    if 2 * votes["label"].n_unique() <= votes["item"].n_unique():
+        return
+    pairs = pl.DataFrame({role: as_text(tidy(votes[role])) for role in ("item", "label")}).drop_nulls()
+    n_items = pairs["item"].n_unique()
+    if 2 * pairs["label"].n_unique() <= n_items:
+        return
+    several = pairs.group_by("item").agg(pl.len().alias("n"), pl.col("label").n_unique()).filter(pl.col("n") > 1)
+    if several.height < _LEAST_ITEMS or several["label"].max() != 1:
+        return
+    table = pl.DataFrame() if source.kind in ("json", "jsonl") else source.table(source.columns).frame
+    others = [name for name in table.columns if name not in taken.values()]
+    found = [
+        name for name in answer_columns(table, others, taken["item"], taken["annotator"]) if table[name].n_unique() <= _MANY
+    ]
+    ways = [replace(request, label=name).command(source.name) for name in (*found[:1], taken["label"])]
+    answers = (
+        f"; what annotators said may be in {listed(map(repr, found), 6)}: {ways[0]}" if found else "; name another with --label"
+    )
+    raise InputError(
+        f"{source.name}: the column {taken['label']!r} was taken as the label, and is the same in all votes on an item and "
+        f"another on nearly every item, as a text of the items is{answers}; if it is the label: {ways[-1]}"
+    )
 
 
 def doubt_labels(label: pl.Series, taken: Mapping[str, str], source: str, request: Request) -> None:
@@ -35,7 +70,8 @@ def doubt_labels(label: pl.Series, taken: Mapping[str, str], source: str, reques
     if len(distinct) <= _MANY:
         return
     if not distinct.str.contains(_NUMBER).all():
-        if 2 * len(distinct) > len(given):
+        long = distinct.str.len_chars().median()
+        if 2 * len(distinct) > len(given) or (isinstance(long, float) and long > _LONG):
             request.notes.append(
                 f"{source}: {len(distinct):,} different labels in {len(given):,} votes, such as {distinct.sort()[0]!r:.60}, "
                 "each a class of its own; are they texts, and the label in another column (--label)?"
@@ -46,7 +82,7 @@ def doubt_labels(label: pl.Series, taken: Mapping[str, str], source: str, reques
     regress = instead("regress", source, *words)
     way = f"if they measure something: {regress}" if taken else "numbers that measure something are for crowdwise regress"
     what = f"{source}: the labels are {len(distinct):,} different numbers, such as {distinct.sort()[0]!r}"
-    if distinct.str.contains(r"[.,]").any():
+    if distinct.str.contains(r"[.,%]").any():
         raise InputError(
             f"{what}, and each would be a class of its own; {way}; if classes are meant: "
             f"{request.command(source, '--one-label')}"

@@ -13,9 +13,9 @@ from crowdwise.data.encode import as_text, tidy
 from crowdwise.errors import DataWarning
 from crowdwise.io.cells import checked_labels
 from crowdwise.io.exports import Export, Request
-from crowdwise.io.spelling import Speller, check_gold, warn_of_damage
+from crowdwise.io.spelling import Speller, check_gold, known_gold, warn_of_damage
 
-__all__ = ["check_gold", "look_at_annotators", "settled", "warn_of_known"]
+__all__ = ["check_gold", "known_gold", "look_at_annotators", "settled", "warn_of_known"]
 
 _KNOWN = r"(?i)^(gold|golden|truth|ground.?truth|gold.?standard|majority|consensus|adjudicat\w*)$"
 

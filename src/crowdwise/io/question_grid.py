@@ -10,6 +10,7 @@ from crowdwise.io.roles import words_of
 __all__ = ["questions_of"]
 
 _PARTS = re.compile(r"(.+?)[ _.:-]*(\d+)|(.+)[ _.:-]([^ _.:-]+)")
+_PERSON_FIRST = re.compile(r"([^\W\d_]+[ _.-]?\d+)[ _.:-]+(.*[^\W\d_].*)")
 _PEOPLE = {"annotator", "ann", "anno", "worker", "rater", "coder", "judge", "user", "labeler", "labeller", "expert", "experts"}
 _PEOPLE |= {
     "person",
@@ -36,6 +37,9 @@ def questions_of(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, 
     questions. Where the first parts are words for annotators, all are annotators of several groups (expert_1, expert_2,
     crowd_1, crowd_2).
     """
+    told = _of_people(names)
+    if told is not None:
+        return told
     parts = [_cut(name) for name in names]
     if len(names) < 4 or any(part is None for part in parts):
         return None
@@ -58,3 +62,19 @@ def questions_of(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, 
 def _cut(name: str) -> tuple[str, str] | None:
     found = _PARTS.fullmatch(name.strip())
     return None if found is None else (found[1], found[2]) if found[2] else (found[3], found[4])
+
+
+def _of_people(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]] | None:
+    """The same where every name is an annotator with a number and what was asked, as rater1_domain1 and rater1_domain2.
+
+    They need not cross in full.
+    """
+    cut = [_PERSON_FIRST.fullmatch(name.strip()) for name in names]
+    questions: dict[str, list[str]] = {}
+    people: dict[str, list[str]] = {}
+    for name, parts in zip(names, cut, strict=True):
+        if parts is None or not _PEOPLE & set(words_of(parts[1])):
+            return None
+        questions.setdefault(parts[2], []).append(name)
+        people.setdefault(parts[1], []).append(name)
+    return (questions, people) if len(questions) > 1 and len(people) > 1 else None

@@ -15,7 +15,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
 from crowdwise.data.encode import ALIASES
 from crowdwise.data.gold import GoldConflict, GoldDecides, decided_by_gold
-from crowdwise.errors import InputError, did_you_mean
+from crowdwise.errors import ArgumentError, InputError, did_you_mean
 from crowdwise.io.advice import instead
 from crowdwise.io.formats import FORMATS, LAYOUTS, PLATFORMS, TABLES, Platform
 from crowdwise.io.source import AnyPath, Source, open_source
@@ -237,6 +237,9 @@ def _read_votes(
     markers = [missing] if isinstance(missing, str) else list(missing)
     if classes is not None or markers:
         wanted["minus_one"] = "-1" in map(str, markers) or (None if classes is None else "-1" not in map(str, classes))
+    known = [name for name in Request.__dataclass_fields__ if name != "minus_one"]
+    for name in wanted.keys() - {*known, "minus_one"}:
+        raise ArgumentError(f"read takes no {name}{did_you_mean(name, [*known, 'classes', 'missing', 'probabilities'])}")
     request = Request(format=format, **wanted, notes=[] if notes is None else notes)
     if probabilities is not None or sure is not None:
         from crowdwise.io.soft import read_soft
@@ -279,6 +282,10 @@ def _exported(path: AnyPath | Sequence[AnyPath], request: Request) -> tuple[Sour
             raise InputError(f"{source.name}: --no-header (header=False) is about CSV and TSV files, not {source.kind}")
 
         source = Headless(source.path, source.name, source.parts, source.content)
+    if request.label is not None:
+        from crowdwise.io.ticks import ticked
+
+        source = ticked(source, request)
     name = find_format(source, request.format, request)
     if (
         (name in TABLES or name in ("judges", "doccano"))

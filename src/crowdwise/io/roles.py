@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from crowdwise.data.columns import lost_columns
 from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
 from crowdwise.io.advice import instead
@@ -18,6 +17,7 @@ from crowdwise.io.source import Source
 
 __all__ = [
     "GOLD",
+    "answer_columns",
     "battle_shape",
     "by_alias",
     "by_id",
@@ -30,7 +30,7 @@ __all__ = [
     "named_items",
     "naming_column",
 ]
-__all__ += ["never_votes", "no_votes", "recurs", "suggested", "words_of"]
+__all__ += ["never_votes", "recurs", "suggested", "words_of"]
 
 _WORDS = {
     "annotator": {"annotator", "worker", "rater", "coder", "labeler", "labeller", "judge", "user", "performer", "reviewer"}
@@ -51,7 +51,7 @@ _WORDS = {
         "comment",
     }
     | {"sentence", "example", "sample", "file", "filename", "url", "link", "page", "article", "review", "message", "utterance"}
-    | {"instance", "snippet", "passage", "object", "subject", "unit", "record", "case"},
+    | {"instance", "stimulus", "snippet", "passage", "object", "subject", "unit", "record", "case"},
     "label": {"label", "annotation", "answer", "response", "vote", "rating", "judgment", "judgement", "choice", "verdict"},
 }
 # Words of columns that say something about an item or about its votes, and are no vote.
@@ -67,6 +67,7 @@ _NO_VOTE = GOLD | {
     "duration", "start", "end", "email", "name", "age", "gender", "country", "unnamed", "weight", "score",
     "prediction", "predictions", "predicted", "pred", "suggestion", "baseline", "resolved", "agreed",
     "conf", "certainty", "sure", "difficulty", "length", "len", "words", "tokens", "seconds", "ip",
+    "set", "subset", "batch", "seed", "sex", "year", "ethnicity", "race", "education", "occupation", "phase",
     "pct", "percent", "percentage", "share", "shares", "fraction", "prob", "proba", "probability", "probabilities",
 }  # fmt: skip
 # More words than these are a question that was asked, whatever it is about.
@@ -75,6 +76,8 @@ _MOST_WORDS = 4
 _LONGEST_ID = 80
 # Columns of which every two are tried.
 _MOST_EXAMPLES = 12
+# Rows by which pairs of columns are judged.
+_MOST_ROWS = 100_000
 # Of fewer rows nobody can tell by their values what they are.
 _LEAST_EXAMPLE = 12
 _PAIR = ("item", "annotator")
@@ -90,7 +93,7 @@ def by_words(names: Sequence[str], role: str) -> list[str]:
     """Columns whose names hold a word of the role, in the singular or plural, and end in it, in "id" or in "name"."""
     found = []
     for name in names:
-        words = [word[:-1] if word.endswith("s") and len(word) > 3 else word for word in words_of(name)]
+        words = [re.sub(r"(?<=..[^u])s$", "", word) for word in words_of(name)]
         plays = [word for word in words if word in _WORDS[role]]
         ends = _WORDS[role] | _ID | (set() if role == "label" else {"name"})
         if plays and words[-1] in ends and (role == "item" or _NO_VOTE.isdisjoint(words[:-1])):
@@ -126,14 +129,17 @@ def suggested(source: Source, role: str, request: Request, taken: Mapping[str, s
     likely = by_words(names, role)
     if role == "label" and not likely and source.kind not in ("json", "jsonl"):
         others = {name for role in _PAIR for name in (*by_alias(names, role), *by_words(names, role))}
-        likely = _likely_labels(source.table([name for name in names if name not in others]).frame)
+        pair = [getattr(request, who) or next(iter(_played(source, who)), None) for who in _PAIR]
+        likely = _likely_labels(source.table([name for name in source.names if name not in others or name in pair]).frame, pair)
     if role == "item":
         people = taken.get("annotator")
         likely = named_items(names)
         # An id that never recurs numbers the rows.
-        told = {name: people is not None and recurs(source.table([name, people]).frame) for name in names}
-        asked = [name for name in likely if told[name]] or [name for name in likely if people and _meets(source, name, people)]
-        likely = asked or [name for name in names if told[name]] or likely
+        flat = [name for name in names if not isinstance(source.first.get(name), dict | list)]
+        told = {name: people is not None and recurs(source.table([name, people]).frame) for name in flat}
+        near = [name for name in likely if name in told]
+        asked = [name for name in near if told[name]] or [name for name in near if people and _meets(source, name, people)]
+        likely = asked or [name for name in flat if told[name]] or likely
     if not likely:
         return ""
     if len(likely) > 1:
@@ -143,12 +149,35 @@ def suggested(source: Source, role: str, request: Request, taken: Mapping[str, s
     return f", for example {replace(request, **named).command(source.name)}"
 
 
-def _likely_labels(frame: pl.DataFrame) -> list[str]:
-    """Columns with a word for labels anywhere in their names; else those of few values that recur."""
-    plain = [name for name in frame.columns if not frame[name].dtype.is_nested()]
+def _played(source: Source, role: str) -> list[str]:
+    """Columns that may play the role by their names."""
+    names = source.names
+    return by_alias(names, role) or by_words(names, role) or (named_items(names) if role == "item" else [])
+
+
+def _likely_labels(frame: pl.DataFrame, pair: Sequence[str | None]) -> list[str]:
+    """Columns with a word for labels anywhere in their names; else those of few values that recur.
+
+    Where items and annotators are known, only what differs among the votes on an item, and among those of an annotator.
+    """
+    plain = [name for name in frame.columns if name not in pair and not frame[name].dtype.is_nested()]
+    if None not in pair:
+        # Of few votes, all on an item may be alike.
+        plain = answer_columns(frame, plain, *map(str, pair)) or plain
     named = [name for name in plain if _WORDS["label"] & set(words_of(name)) and not never_votes(name)]
-    sizes = {name: frame[name].drop_nulls().n_unique() for name in plain if not named and not never_votes(name)}
-    return named or [name for name, n in sizes.items() if 1 < n <= max(2, frame.height / 3)]
+    sizes = {name: frame[name].drop_nulls().n_unique() for name in plain if not named and find_gold([name]) is None}
+    few = [name for name, n in sizes.items() if 1 < n <= max(2, frame.height / 3) and words_of(name)]
+    return named or [name for name in few if not never_votes(name)] or few
+
+
+def answer_columns(frame: pl.DataFrame, names: Sequence[str], item: str, people: str) -> list[str]:
+    """Columns that differ among votes on an item and among votes of an annotator: what says nothing of either alone."""
+    found = [name for name in names if name not in (item, people) and not frame[name].dtype.is_nested()]
+    for by in (item, people):
+        if found and not frame[by].dtype.is_nested():
+            differ = frame.group_by(by).agg(pl.col(found).drop_nulls().n_unique()).select(pl.col(found).max()).row(0)
+            found = [name for name, n in zip(found, differ, strict=True) if (n or 0) > 1]
+    return found
 
 
 def named_items(names: Sequence[str]) -> list[str]:
@@ -171,22 +200,6 @@ def _meets(source: Source, name: str, people: str) -> bool:
     return frame.n_unique() > 1.5 * frame[name].n_unique()
 
 
-def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
-    """What to do with a table in which neither annotators nor labels are found."""
-    known = request.item is not None or bool(by_alias(names, "item"))
-    lost = ["item"] * (not known) + ["annotator", "label"]
-    found = lost_columns(names, {"item": request.item}, lost, source.name)
-    if compares(names):
-        return f"{found.partition('. Name them')[0]}. These are comparisons: {instead('rank', source.name)}"
-    if source.kind in ("json", "jsonl"):
-        return found
-    way = example(source, request, lost)
-    if way:
-        return f"{found}, for example: {way}"
-    ways = [replace(request, format=None).command(source.name, "--format", layout) for layout in ("wide", "counts")]
-    return f"{found}; if there is a column per annotator: {ways[0]}; if votes are counted per class: {ways[1]}"
-
-
 def example(source: Source, request: Request, lost: Sequence[str]) -> str:
     """The command that names the columns of `lost` roles, by what is in them; nothing where they do not look like it.
 
@@ -203,14 +216,24 @@ def example(source: Source, request: Request, lost: Sequence[str]) -> str:
     few = [name for name in likely if sizes[name] <= frame.height / 3 and frame.height >= _LEAST_EXAMPLE]
     few = [name for name in few if name not in known.values()]
     label = known.get("label") or min(few, key=sizes.__getitem__, default=None)
-    rest = sorted((name for name in likely if name != label and not frame[name].null_count()), key=lambda name: -sizes[name])
+    ids = [name for name in likely if not frame[name].cast(pl.String).str.contains(r"^-?\d*\.\d*[1-9]").any()]
+    rest = sorted((name for name in ids if name != label and not frame[name].null_count()), key=_first_named(names, sizes))
     pairs = [(item, who) for k, item in enumerate(rest) for who in rest[k + 1 :] if recurs(frame.select(item, who))]
     pairs = [pair for pair in pairs if all(known.get(role, name) == name for role, name in zip(_PAIR, pair, strict=True))]
     if label is None or not pairs:
         return ""
     found: dict[str, Any] = {"item": pairs[0][0], "annotator": pairs[0][1], "label": label}
+    # Of several questions, each with the same answers, one is as likely as another.
+    alike = [name for name in answer_columns(frame, few, *pairs[0]) if set(frame[name]) == set(frame[label]) and name != label]
+    others = f" (--label may as well be {listed(map(repr, alike), 4)})" if "label" in lost and alike else ""
     found = {role: found[role] for role in lost}
-    return replace(request, **found).command(source.name)
+    return f"{replace(request, **found).command(source.name)}{others}"
+
+
+def _first_named(names: Sequence[str], sizes: Mapping[str, int]) -> Callable[[str], tuple[bool, int]]:
+    """By which columns are ordered as items: those called so first, then those of most values."""
+    named = set(named_items(names))
+    return lambda name: (name not in named, -sizes[name])
 
 
 def never_votes(name: str) -> bool:
@@ -267,7 +290,9 @@ def doubt_item(frame: pl.DataFrame, source: str, request: Request, taken: str) -
             alone = frame.select(pl.struct(name, people).n_unique()).item()
             if alone > 0.95 * frame.height:
                 better.append((_ID.isdisjoint(words_of(name)), name, n))
-    if better:
+    if not better:
+        _doubt_alone(frame, source, people, taken)
+    else:
         _, name, n = min(better)
         right = replace(request, item=name)
         raise InputError(
@@ -275,6 +300,25 @@ def doubt_item(frame: pl.DataFrame, source: str, request: Request, taken: str) -
             f"annotator's second on one item. {name!r} has {n:,}: {right.command(source)} (item=...); if "
             f"{taken!r} is meant: --item {taken}"
         )
+
+
+def _doubt_alone(frame: pl.DataFrame, source: str, people: str, taken: str) -> None:
+    """Refuse an item column where it takes a second one to tell items apart: a document and the number of a sentence in it."""
+    frame = frame.head(_MOST_ROWS)
+    names = [name for name in frame.columns if name not in (people, taken) and not frame[name].dtype.is_nested()][
+        :_MOST_EXAMPLES
+    ]
+    sizes = {name: frame[name].n_unique() for name in names if not frame[name].null_count()}
+    pairs = [(taken, name) for name in sizes] + [(one, other) for k, one in enumerate(sizes) for other in list(sizes)[k + 1 :]]
+    for pair in pairs:
+        n = frame.select(pl.struct(pair).n_unique()).item()
+        alone = frame.select(pl.struct(*pair, people).n_unique()).item() > 0.95 * frame.height
+        if named_items(pair) and n <= frame.height / 1.5 and alone:
+            raise InputError(
+                f"{source}: the column {taken!r} was taken as the item, and most votes would be an annotator's second on one "
+                f"item. {pair[0]!r} and {pair[1]!r} together tell {n:,} items apart: join them in one column, and name it "
+                f"with --item (item=...); if {taken!r} is meant: --item {taken}"
+            )
 
 
 def by_id(names: Sequence[str]) -> list[str]:

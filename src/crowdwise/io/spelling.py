@@ -248,6 +248,30 @@ def check_gold(labels: pl.Series, gold: pl.Series, source: str, missing: Sequenc
             )
 
 
+# What is written where nobody knows the label.
+_NOT_KNOWN = {"-", "--", "?", "??", "*", ".", "na", "n/a", "#n/a", "<na>", "nan", "null", "unknown"}
+
+
+def known_gold(labels: pl.Series, gold: pl.DataFrame, source: str) -> pl.DataFrame:
+    """Gold without what stands for labels that nobody knows (-1, "-", "n/a"), if no vote says it; how much is said."""
+    name = as_text(tidy(gold["label"]))
+    voted = set(as_text(tidy(labels)).drop_nulls().to_list())
+    negative = any(text.startswith("-") and text[1:].isdigit() for text in voted - {"-1", "-2", "-9"})
+    strange = [text for text in name.drop_nulls().unique(maintain_order=True).to_list() if text not in voted]
+    empty = [text for text in strange if text.lower() in _NOT_KNOWN or (not negative and text[0] == "-" and text[1:].isdigit())]
+    if not empty:
+        return gold
+    gone = name.is_in(empty)
+    said = f"{', '.join(map(repr, empty))} ({int(gone.sum()):,} of {len(gold):,} items)"
+    warnings.warn(
+        f"{source}: as a known label, {said} occurs in no vote and is taken for: not known; if it is a class, name all classes "
+        "with --classes (classes=...)",
+        DataWarning,
+        stacklevel=5,
+    )
+    return gold.filter(~gone)
+
+
 def warn_of_damage(column: pl.Series, what: str, source: str) -> None:
     """Warn of ids that a spreadsheet has shortened: 1.23457E+18, or long numbers that end in zeros."""
     ids = column.unique().drop_nulls()

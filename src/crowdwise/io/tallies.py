@@ -46,6 +46,8 @@ _PROBABLE = {"p", "pr", "prob", "proba", "probability", "share", "shares", "pct"
 _PERSON = re.compile(r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+")
 _SUM = 0.02
 LOGARITHM = re.compile(r"(?i)(?:^|[_ .-])(?:log_?probs?|log_?probabilit(?:y|ies)|log_?p|lps?)(?:$|[_ .-])").search
+# In so many rows columns do not add up to 1 by chance.
+_MANY_ROWS = 10
 # Shares of more votes than these are measured, not counted.
 _MOST_VOTES = 100
 
@@ -122,16 +124,19 @@ def numbers_of(frame: pl.DataFrame, names: Sequence[str]) -> Any:
 
 def refuse_counts_or_labels(frame: pl.DataFrame, voting: Sequence[str], source: str, request: Request) -> None:
     """Refuse columns of whole numbers that may be annotators with their labels, or classes with their counts."""
-    if all(_PERSON.fullmatch(name.strip().lower()) for name in voting) or not seem_counts(numbers_of(frame, voting)):
+    values = numbers_of(frame, voting)
+    # up_votes and down_votes are numbers of people, whatever they look like.
+    votes = all(words_of(name)[-1:] == ["votes"] for name in voting) and not np.isnan(values).any()
+    if all(_PERSON.fullmatch(name.strip().lower()) for name in voting) or not (votes or seem_counts(values)):
         return
     ways = [
         replace(request, annotators=",".join(voting)).command(source),
         replace(request, format="counts", annotators=",".join(voting)).command(source),
     ]
+    seen = "" if votes else " (some are 0, and where one is large the others are small)"
     raise InputError(
-        f"{source}: the numbers in {listed(map(repr, voting), 5)} may be labels of annotators, or counts of votes per class "
-        f"(some are 0, and where one is large the others are small). If the columns are classes: {ways[1]}; if they are "
-        f"annotators: {ways[0]}"
+        f"{source}: the numbers in {listed(map(repr, voting), 5)} may be labels of annotators, or counts of votes per class"
+        f"{seen}. If the columns are classes: {ways[1]}; if they are annotators: {ways[0]}"
     )
 
 
@@ -148,10 +153,21 @@ def share_columns(frame: pl.DataFrame) -> list[str]:
     values = numbers_of(frame, found)
     if len(found) < 2 or frame.height < 2 or not (values != np.floor(values))[~np.isnan(values)].any():
         return []
+    if _adds_up(values):
+        return found
+    # Of several questions, or beside what was made of them, the first run of neighbours.
+    runs = ((a, b) for a in range(min(len(found), _MOST_CLASSES)) for b in range(min(len(found), _MOST_CLASSES), a + 1, -1))
+    many = len(values) >= _MANY_ROWS and not np.isnan(values).any()
+    return next((found[a:b] for a, b in runs if _adds_up(values[:, a:b])), []) if many else []
+
+
+def _adds_up(values: Any) -> bool:
+    """Whether fractions add up to 1, or percents to 100, in every row that is not empty."""
     total = np.nansum(values, axis=1)
     total = total[~np.isnan(values).all(axis=1)]
-    whole = 1 if (values[~np.isnan(values)] <= 1).all() else 100
-    return found if len(total) and (np.abs(total / whole - 1) < _SUM).all() else []
+    given = values[~np.isnan(values)]
+    whole = 1 if (given <= 1).all() else 100
+    return bool(len(total) and (given != np.floor(given)).any() and (np.abs(total / whole - 1) < _SUM).all())
 
 
 def log_columns(frame: pl.DataFrame) -> list[str]:

@@ -11,10 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, EDGES, find_column, first_of_runs, integers, missing_mask, tidy
+from crowdwise.data.encode import (
+    ALIASES,
+    EDGES,
+    Where,
+    find_column,
+    first_of_runs,
+    integers,
+    missing_mask,
+    tidy,
+    warn_of_missing_words,
+)
 from crowdwise.errors import DataWarning, InputError, listed
 from crowdwise.io.exports import Ballot, Export, Exports, Request, choose_question, column, single
 from crowdwise.io.source import Places, Source, Table
@@ -47,10 +58,7 @@ def read_tidy(source: Source, request: Request) -> Export:
         from crowdwise.io.object_cells import read_field
 
         columns["label"] = read_field(columns["label"], table.where, request)
-    if _may_measure(columns["label"]):
-        from crowdwise.io.measures import doubt_labels
-
-        doubt_labels(columns["label"], wanted, source.name, request)
+    _doubt(columns, wanted, source, request)
     gold = columns.pop("gold", None)
     if source.kind == "delimited":
         return tabular(
@@ -122,12 +130,13 @@ def assemble(
         from crowdwise.io.repeats import without_repeats
 
         export = without_repeats(export, request.repeats, missing)
-    votes, gold = export.votes, export.gold
+    votes, gold, named = export.votes, export.gold, classes
     extra = [part for part in (export.items, None if gold is None else gold["item"]) if part is not None and len(part)]
     items = _union([distinct["item"], *extra], ()) if extra else distinct["item"].drop_nulls().sort()
     if gold is not None and len(gold) and classes is None:
-        from crowdwise.io.names import check_gold
+        from crowdwise.io.names import check_gold, known_gold
 
+        gold = known_gold(distinct["label"], gold, export.where.source)
         check_gold(distinct["label"], gold["label"], export.where.source, missing)
         classes = _union([distinct["label"], gold["label"]], missing).to_list() or None
     # Not from_frame: exports know items and annotators without votes, which a frame cannot hold.
@@ -139,6 +148,9 @@ def assemble(
         annotators=distinct["annotator"].drop_nulls().sort() if export.annotators is None else export.annotators,
         missing=missing,
     )
+    if gold is not None and len(gold) and named is None:
+        # Of classes that are given nothing is said, and these are found.
+        warn_of_missing_words(built.classes, built.label, np.arange(built.n_votes), Where(export.where.source))
     built = replace(built, n_missing=built.n_missing - export.n_left_out)
     if gold is None or not len(gold):
         return built
@@ -208,7 +220,7 @@ def _taken(source: Source, request: Request) -> dict[str, str]:
     known = pl.DataFrame(schema=dict.fromkeys(source.names, pl.String))
     where, given = Places(source.name), _given(source, request)
     if all(_is_lost(known, role, name) for role, name in given.items() if role != "item"):
-        from crowdwise.io.roles import no_votes
+        from crowdwise.io.lost_columns import no_votes
 
         raise InputError(no_votes(known.columns, source, request))
     found = {role: _column(source, role, name, request) for role, name in given.items() if role != "item"}
@@ -279,6 +291,7 @@ def _item(source: Source, request: Request, taken: Mapping[str, str]) -> str:
 
         named = [name for name in named_items(names) if name not in taken.values()]
         found = [name for name in named if recurs(source.table([name, taken["annotator"]]).frame)]
+        found = [name for name in found if name.lower() == "id"] or found
         if len(found) == 1 and (by_words(found, "item") or found[0].lower() == "id"):
             return found[0]
     return _column(source, "item", request.item, request, taken)
@@ -312,11 +325,20 @@ def _column(source: Source, role: str, given: str | None, request: Request, take
         return column_by_words(source, role, wanted, request, taken or {}, lost, str(problem))
 
 
-def _may_measure(label: pl.Series) -> bool:
-    """Whether labels ask for a closer look: there are many, or percents in the first of them."""
+def _doubt(columns: Mapping[str, pl.Series], taken: Mapping[str, str], source: Source, request: Request) -> None:
+    """Look closer at labels where there are many, or percents in the first of them."""
+    label = columns["label"]
     if label.dtype.is_nested() or label.dtype == pl.Object:
-        return False
-    return label.n_unique() > 20 or (label.dtype == pl.String and bool(label.drop_nulls().head(100).str.contains("%").any()))
+        return
+    n = label.n_unique()
+    if n > 9:
+        from crowdwise.io.measures import doubt_texts
+
+        doubt_texts(columns, taken, source, request)
+    if n > 20 or (label.dtype == pl.String and bool(label.drop_nulls().head(100).str.contains("%").any())):
+        from crowdwise.io.measures import doubt_labels
+
+        doubt_labels(label, taken, source.name, request)
 
 
 def _may_hold(column: pl.Series, pattern: str) -> bool:

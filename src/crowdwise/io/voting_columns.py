@@ -9,14 +9,16 @@ from fnmatch import fnmatchcase
 
 import polars as pl
 
+from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.roles import never_votes
 
-__all__ = ["check_one_set", "chosen_columns", "numbered_alike", "voting_columns"]
+__all__ = ["check_one_set", "chosen_columns", "is_numbered", "numbered_alike", "voting_columns"]
 
 _NUMBERED = re.compile(
-    r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+",
+    r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+"
+    r"|(annotator|rater|coder|judge|labell?er|expert|reader|reviewer|observer)([ _.-]?\d+|[ _.-][a-z])",
     re.IGNORECASE,
 )
 # More labels than these are texts or measures.
@@ -55,13 +57,17 @@ def _matching(names: Sequence[str], given: str | Sequence[str], source: str, opt
 
 
 def numbered_alike(names: Sequence[str]) -> set[str]:
-    """Names that are one text with a number after it, three or more of them: Image 1, Image 2, Image 3."""
+    """Names that are one text but for its numbers, three or more of them: Image 1, Image 2; Is 1 sharp?, Is 2 sharp?"""
     stems: dict[str, list[str]] = {}
     for name in names:
-        found = re.fullmatch(r"(.*?\D)\s*\d+\W*", name.strip())
-        if found:
-            stems.setdefault(found[1].strip().lower(), []).append(name)
+        if re.search(r"\d", name):
+            stems.setdefault(re.sub(r"\d+", "#", name.strip().lower()), []).append(name)
     return {name for group in stems.values() if len(group) > 2 for name in group}
+
+
+def is_numbered(name: str) -> bool:
+    """Whether a column is called after annotators, or what they say, with a number."""
+    return _NUMBERED.fullmatch(name.strip()) is not None
 
 
 def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = True, series: Collection[str] = ()) -> list[str]:
@@ -70,11 +76,13 @@ def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = Tru
     Columns of a `series` may vote whatever they are called. Without `strict`, where a person says that the table is wide, all
     columns but those that cannot vote.
     """
-    numbered = dict.fromkeys(name for name in names if _NUMBERED.fullmatch(name.strip()))
+    numbered = dict.fromkeys(name for name in names if is_numbered(name))
     plain = [name for name in names if name in numbered or name in series or not never_votes(name)]
-    labels = _labels(frame, plain)
+    # Nobody is called so: it is what was made of the votes, or what is known.
+    whole = [name for name in plain if "".join(c for c in name.lower() if c.isalnum()) not in ALIASES["label"]]
+    labels = _labels(frame, whole if len(whole) > 1 else plain)
     possible = {name: seen for name, seen in labels.items() if len(seen) <= _MOST_LABELS}
-    if len(numbered) > 1 and set(numbered) <= set(possible):
+    if len(numbered) > 1 and set(numbered) <= set(possible) and not _are_texts(frame, numbered, labels):
         possible = {name: possible[name] for name in numbered}
         return list(possible)
     groups = _groups(possible)
@@ -89,6 +97,12 @@ def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = Tru
     few = 0 if strict else _FEW
     quiet = {name for name, seen in possible.items() if frame.height - frame[name].null_count() <= few or not seen}
     return [name for name in names if name in voting or name in quiet]
+
+
+def _are_texts(frame: pl.DataFrame, names: Collection[str], labels: dict[str, frozenset[str]]) -> bool:
+    """Whether hardly any cell of these columns says what another says."""
+    cells = sum(frame.height - frame[name].null_count() for name in names)
+    return len(frozenset[str]().union(*(labels[name] for name in names))) > max(_FEW, cells // 2)
 
 
 def check_one_set(frame: pl.DataFrame, names: Sequence[str], source: str, request: Request) -> None:

@@ -4,40 +4,45 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import INTEGER, integers, missing_mask
 from crowdwise.errors import InputError, listed
+from crowdwise.io.asked_columns import refuse_asked
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.measures import doubt_labels
 from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, words_of
+from crowdwise.io.second_header import below_second_header
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.io.tallies import check_total
-from crowdwise.io.voting_columns import check_one_set, chosen_columns, numbered_alike, voting_columns
+from crowdwise.io.voting_columns import check_one_set, chosen_columns, is_numbered, numbered_alike, voting_columns
 
-__all__ = ["chosen_columns", "looks_wide", "read_answers", "read_wide", "refuse_grid"]
+__all__ = ["chosen_columns", "looks_wide", "read_answers", "read_wide"]
 
 
 _OTHERS = {"expert", "model", "prediction", "predicted", "chatgpt", "gpt", "llm", "ai", "machine", "classifier", "baseline"}
 _OTHERS |= {"reference", "auto", "automatic", "system", "claude", "gemini", "llama", "mistral", "adjudicator", "supervisor"}
 
 
+_KINDS = ("delimited", "parquet", "arrow", "json", "jsonl")
 # Item, annotator, label, and perhaps known labels.
 _ROW_OF_A_VOTE = (3, 4)
 
 
 def looks_wide(source: Source, request: Request) -> list[str]:
     """The columns of annotators of a wide table: several that share one set of labels, beside ids of rows; else none."""
-    if source.kind not in ("delimited", "parquet", "arrow") or len(source.columns) < 3:
+    if source.kind not in _KINDS:
         return []
-    frame = source.table(source.columns).frame
-    if is_form(source.columns):
-        return voting_columns(frame, list(source.columns), series=numbered_alike(source.columns))
-    item = find_item(frame, request, source.name) or source.columns[0]
-    found = voting_columns(frame, [name for name in source.columns if name != item])
+    names = source.names
+    if len(names) < 3:
+        return list(names) if len(names) == 2 and all(map(is_numbered, names)) else []
+    frame = source.table(names).frame
+    if is_form(names):
+        return voting_columns(frame, list(names), series=numbered_alike(names))
+    item = find_item(frame, request, source.name) or names[0]
+    found = voting_columns(frame, [name for name in names if name != item])
     cells = frame[item]
     if cells.null_count() or (cells.n_unique() < frame.height and not by_alias([item], "item")):
         return []
@@ -53,7 +58,7 @@ def _is_one_hot(frame: pl.DataFrame, names: list[str]) -> bool:
 
 def is_form(names: list[str]) -> bool:
     """Whether the columns begin with a time, as answers to a form do: a row per person, a column per question."""
-    return bool({"timestamp", "zeitstempel", "horodateur"} & set(words_of(names[0])))
+    return bool({"timestamp", "zeitstempel", "horodateur"} & {word for name in names[:1] for word in words_of(name)})
 
 
 def read_wide(source: Source, request: Request) -> Export:
@@ -62,26 +67,26 @@ def read_wide(source: Source, request: Request) -> Export:
     Where no cell is empty and the other labels are two or more integers from 0 up, -1 means absent
     (Snorkel, CrowdLayer). Votes of 1 and -1 stay what they are. Transposed, rows are annotators and columns items.
     """
-    if source.kind not in ("delimited", "parquet", "arrow"):
-        raise InputError(f"{source.name}: a wide table is CSV, TSV, Parquet or Arrow, not {source.kind}")
-    table = source.table(source.columns)
-    across = request.transposed or (is_form(source.columns) and request.annotators is None)
+    if source.kind not in _KINDS or (source.kind == "json" and not isinstance(source.document, list)):
+        raise InputError(f"{source.name}: a wide table is CSV, TSV, Parquet, Arrow or flat records of JSON, not {source.kind}")
+    table = source.table(source.names)
+    across = request.transposed or (is_form(source.names) and request.annotators is None)
     if across:
-        table = _below_second_header(table, request)
+        table = below_second_header(table, request)
     ids = _ids(table, source, request, across)
-    chosen = chosen_columns(source.columns, request, ids, source.name) if _is_told(request) else []
+    chosen = chosen_columns(source.names, request, ids, source.name) if _is_told(request) else []
     if chosen and request.annotators is None:
         # Of what is not left out, only columns with labels vote.
         chosen = voting_columns(table.frame, chosen, strict=False)
     if not chosen:
-        check_one_set(table.frame, [name for name in source.columns if name != ids], source.name, request)
-        series = numbered_alike(source.columns) if across else ()
-        chosen = voting_columns(table.frame, [name for name in source.columns if name != ids], strict=False, series=series)
+        check_one_set(table.frame, [name for name in source.names if name != ids], source.name, request)
+        series = numbered_alike(source.names) if across else ()
+        chosen = voting_columns(table.frame, [name for name in source.names if name != ids], strict=False, series=series)
         if not across:
-            refuse_grid(chosen, source.name, request)
+            refuse_asked(table.frame, chosen, source.name, request)
     if not chosen:
         raise InputError(
-            f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
+            f"{source.name}: no columns that vote among {listed(map(repr, source.names))}; a wide table has a column for the "
             "item and one column per annotator: name them with --annotator-columns (annotators=...)"
         )
     if ids is not None:
@@ -94,7 +99,7 @@ def read_wide(source: Source, request: Request) -> Export:
     c, n = np.divmod(present, table.frame.height)
     names, labels = integers(pl.Series(chosen)), integers(label[present])
     item, annotator = (names[c], rows[n]) if across else (rows[n], names[c])
-    gold = None if across else _gold(table.frame, source.columns, chosen, ids, rows)
+    gold = None if across else _gold(table.frame, source.names, chosen, ids, rows)
     _note(source, request, ids, chosen, across, gold is not None)
     doubt_labels(labels, {}, source.name, request)
     if not across:
@@ -106,44 +111,10 @@ def read_wide(source: Source, request: Request) -> Export:
     if across and request.repeats != "all":
         from crowdwise.io.repeats import find_time, times_of
 
-        time = request.time or find_time(source.columns)
+        time = request.time or find_time(source.names)
         votes = votes if time is None else votes.with_columns(times_of(table.frame[time], table.where)[n].alias("time"))
     everyone = None if across else names.sort()
     return Export(votes, where, gold, items=names if across else rows, annotators=everyone)
-
-
-def _below_second_header(table: Table, request: Request) -> Table:
-    """The table without rows below the header that describe the columns, as Qualtrics writes them: they would vote."""
-    for row, cells in enumerate(table.frame.head(2).rows()):
-        if any(isinstance(cell, str) and cell.startswith('{"ImportId"') for cell in cells):
-            n = row + 1
-            request.notes.append(
-                f"{table.where.source}: {n} row{'s' if n > 1 else ''} below the header that describe{'' if n > 1 else 's'} the "
-                "columns, as Qualtrics writes them, left out"
-            )
-            where = table.where
-            rows = np.arange(n, table.frame.height) + where.first_row if where.rows is None else where.rows[n:]
-            return Table(table.frame[n:], Places(where.source, rows=rows, unit=where.unit))
-    return table
-
-
-def refuse_grid(chosen: list[str], source: str, request: Request) -> None:
-    """Refuse columns that cross questions with annotators: all of them together would be votes on one question."""
-    from crowdwise.io.question_grid import questions_of
-
-    found = questions_of(chosen)
-    if found is None:
-        return
-    questions, others = found
-    ways = [
-        replace(request, annotators=",".join(names)).command(source)
-        for names in (next(iter(questions.values())), next(iter(others.values())), chosen)
-    ]
-    raise InputError(
-        f"{source}: columns look like several questions to each annotator: {listed(map(repr, questions), 4)} to "
-        f"{listed(map(repr, others), 4)}. Read one question: {ways[0]}; if the other part of the names is the question: "
-        f"{ways[1]}; if all of them are annotators: {ways[2]}"
-    )
 
 
 def _is_told(request: Request) -> bool:
@@ -161,6 +132,8 @@ def _ids(table: Table, source: Source, request: Request, across: bool) -> str | 
             return named
         found = by_alias(frame.columns, "annotator") or by_words(frame.columns, "annotator")
         found = found or [name for name in frame.columns if {"email", "name"} & set(words_of(name))]
+        # Where nobody had to say who they are, all are called alike.
+        found = [name for name in found if frame[name].n_unique() > 1 or frame.height == 1]
         found = found or [name for name in by_id(frame.columns) if frame[name].n_unique() == frame.height]
         first = [name for name in frame.columns[:1] if frame[name].n_unique() == frame.height and not is_form([name])]
         return next(iter([*found, *(first if request.header and not found else [])]), None)
@@ -225,7 +198,7 @@ def _gold(frame: pl.DataFrame, names: list[str], chosen: list[str], ids: str | N
 
 def _note(source: Source, request: Request, ids: str | None, chosen: list[str], across: bool, gold: bool) -> None:
     taken = {ids, *chosen}
-    rest = [repr(name) for name in source.columns if name not in taken]
+    rest = [repr(name) for name in source.names if name not in taken]
     ids_are = "the number of the row" if ids is None else repr(ids)
     left = f"; not voting: {listed(rest, 8)}" + (" (gold is one of them)" if gold else "") if rest else ""
     # Experts and models are not in the crowd, as a rule; whoever made the table knows.

@@ -213,6 +213,8 @@ def table_suffix(path: AnyPath) -> str:
     """Return the suffix that names the format, or explain which there are; a device such as /dev/null gets CSV."""
     if Path(path).is_char_device():
         return ".csv"
+    if Path(path).is_dir():
+        raise InputError(f"{fspath(path)} is a folder; name a file in it")
     name = Path(path).name.lower()
     suffix = Path(name.removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:

@@ -51,6 +51,8 @@ def budget(
         Called with what is simulated, how many are done, and how many there are.
     """
     made = plans_of(result, progress)
+    if not made and result.votes.n_classes < 2:
+        return "<p>The votes name one class only, so nothing says how many more would improve the labels.</p>"
     if not made:
         why = (
             "This method counts votes and has no model to predict more of them; fit a model, such as the default, to plan."
@@ -72,8 +74,9 @@ def budget(
     numbers = table("What the next steps cost", columns[:width], [row[:width] for row in rows], numeric=range(1, width))
     note = (
         f"Now {percent(made[0].now)} are expected to be right, after {whole(result.votes.n_votes)} votes. New votes go to the "
-        "least certain items, from annotators like these. The estimate relies on the model: where confidences are too "
-        "high, it asks for too few votes."
+        "least certain items, from annotators like these. With so many, a target is as likely as not to be reached; in 19 "
+        "crowds of 20, which <code>crowdwise plan</code> takes unless asked otherwise, it needs many more. The estimate relies "
+        "on the model: where confidences are too high, it asks for too few votes."
     )
     if gap > _NOTABLE:
         note += f" <strong>On the known classes they are too high by {percent(gap)}, so more votes will be needed.</strong>"

@@ -21,6 +21,8 @@ __all__ = ["Why", "items_data", "why_of", "why_picture"]
 
 # What is written into the page: rows, votes of one row, and characters of all of them together.
 MOST_ITEMS, MOST_VOTES, MOST_CHARACTERS = 2000, 40, 1_200_000
+# Rows of an explanation that are no votes.
+_MEANINGS = {"models": "mean of several models, less their sum", "caution": "taken back, for votes share errors"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +130,7 @@ def items_data(result: Result, uncertainty: Uncertainty, why: list[Why], about: 
         "prior": prior_name(result),
         "total": votes.n_items,
         "anonymous": votes.anonymous,
+        "meanings": _MEANINGS,
     }
 
 
@@ -146,8 +149,10 @@ def why_picture(result: Result, one: Why, confidence: float, most: int = 12) -> 
     if len(order) > most:
         rest = moved[order[most:]]
         lines.append((f"{len(rest)} more votes", "", float(rest.sum())))
-    lines += [(name, "", value) for name, value in one.further.items()]
+    # What is no vote has no bar: next to its own, those of the votes would be short.
     largest = max(max(abs(value) for _, _, value in lines), 1e-9)
+    n_bars = len(lines)
+    lines += [(name, "", value) for name, value in one.further.items()]
     middle = left + 92 + width / 2
     against = plain(votes.classes[one.against], 20)
     parts = [
@@ -162,10 +167,10 @@ def why_picture(result: Result, one: Why, confidence: float, most: int = 12) -> 
         bold = ' font-weight="600"' if source == "total" else ""
         parts.append(short(source, left - 8, y + 13, 19, extra=bold))
         parts.append(short(said, left, y + 13, 11, paint="muted", anchor="start"))
-        if i < len(lines):
+        if i < n_bars:
             bar = (width / 2 - 44) * abs(value) / largest
             parts.append(rect(middle - (bar if value < 0 else 0), y + 3, max(bar, 0.5), 13, "good" if value >= 0 else "bad"))
-        side = (width / 2 - 44) * abs(value) / largest if i < len(lines) else 0
+        side = (width / 2 - 44) * abs(value) / largest if i < n_bars else 0
         x, anchor = (middle + side + 5, "start") if value >= 0 else (middle - side - 5, "end")
         parts.append(caption(f"{value:+.2f}", x, y + 14, paint="muted", anchor=anchor, extra=f' font-size="11"{bold}'))
     height = top + row * (len(lines) + 1) + 8

@@ -148,8 +148,7 @@
     return sorted.length > 5 ? [...some, ` and ${sorted.length - 5} other label${sorted.length > 6 ? "s" : ""}`] : some;
   };
   function detail(row) {
-    const sources = [[items.prior, "", row[8]], ...row[9].map((who, i) => [items.annotators[who], label(row[10][i]), row[11][i]]),
-      ...row[13].map(([source, value]) => [source, "", value])];
+    const sources = [[items.prior, "", row[8]], ...row[9].map((who, i) => [items.annotators[who], label(row[10][i]), row[11][i]])];
     const hidden = items.anonymous ? 0 : row[5] - row[9].length;
     const largest = Math.max(...sources.map((source) => Math.abs(source[2])), 1e-9);
     const lines = sources.map(([source, said, value]) => {
@@ -159,6 +158,11 @@
         make("td", { class: "number" }, signed(value)), make("td", { class: "track", "aria-hidden": "true" }, make("div", {}, bar)));
     });
     if (hidden > 0) lines.push(make("tr", {}, make("td", { colspan: "4" }, `and ${whole(hidden)} votes that moved less`)));
+    // No votes, so that they have no bar: next to theirs, those of the votes would be short.
+    for (const [source, value] of row[13]) {
+      lines.push(make("tr", {}, make("th", { scope: "row" }, source), make("td"), make("td", { class: "number" }, signed(value)),
+        make("td", {}, items.meanings[source] || "")));
+    }
     lines.push(make("tr", { class: "total" }, make("th", { scope: "row" }, "total"), make("td"),
       make("td", { class: "number" }, signed(row[12])), make("td")));
     const heading = make("caption", {}, "For ", name(label(row[1])), ", against ", name(label(row[7])), `, in ${items.unit}`);

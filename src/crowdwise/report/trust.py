@@ -55,20 +55,20 @@ def trust(result: Result, truth: Integers | None, detections: Detections) -> str
 
 def _own_words(result: Result) -> str:
     mean, low, high = expected_accuracy(result)
-    if np.isnan(mean):
+    if np.isnan(mean) or result.votes.n_classes < 2:
         return ""
     if unit_of(result) == "share":
         return (
             "<p>This method counts votes: its confidence is the share of the votes for a label, not a probability that the "
             "label is right.</p>"
         )
-    expects = f"<p>The model itself expects <strong>{percent(mean)}</strong> of the labels to be right"
+    expects = f"<p><strong>{percent(mean)}</strong> of the labels are expected to be right"
     if (low, high) == (0, 1):
         return f"{expects}; votes are too few to say how far that is true.</p>"
     if result.confidence_source == "experience":
-        span = f"{percent(low)} to {percent(high)}"
-        return f"{expects}; in nine of ten crowds, by experience and with the luck of these items, {span}.</p>"
-    return f"{expects} (90&nbsp;% interval {percent(low)} to {percent(high)}, if the model is right).</p>"
+        span = f"between {percent(low)} and {percent(high)}"
+        return f"{expects} by experience with other crowds; in nine of ten of them, with the luck of these items, {span}.</p>"
+    return f"{expects} by the model itself (90&nbsp;% interval {percent(low)} to {percent(high)}, if the model is right).</p>"
 
 
 def _against_truth(result: Result, truth: Integers) -> str:

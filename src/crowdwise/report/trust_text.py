@@ -165,6 +165,8 @@ def question_lines(found: Assignments, facts: dict[str, Any], other: str = "") -
     yield (
         f"{count(len(found), 'question')} about {count(len(set(found.item.tolist())), 'item')} of {facts['n_pool']:,} to "
         f"{count(len(set(found.annotator.tolist())), 'annotator')}, at a cost of {number(facts['cost'])}"
+        if len(found)
+        else "no question"
     )
     if facts["cost"] + float(found.state.pool.cost.max(initial=0)) <= facts["budget"]:
         yield "the budget is not spent: capacities, --most, --per-item and earlier votes leave nothing else to ask"
@@ -174,8 +176,9 @@ def question_lines(found: Assignments, facts: dict[str, Any], other: str = "") -
         yield f"{times} of them to {name}, for nobody's answers are limited (--capacity FILE)"
     from crowdwise.campaign.stopping import accuracy_words
 
-    differs = f" (aggregate and plan say it of {other}; -m {other} here too)" if other not in ("", facts["method"]) else ""
-    yield f"{facts['method']}: {accuracy_words(found.state.result, found.state.pool.items)}{differs}"
+    said = accuracy_words(found.state.result, found.state.pool.items)
+    differs = other not in ("", facts["method"]) and "unknown" not in said
+    yield f"{facts['method']}: {said}{f' (aggregate and plan say it of {other}; -m {other} here too)' if differs else ''}"
 
 
 def plan_facts(found: Any, now: tuple[float, float, float]) -> dict[str, Any]:

@@ -133,6 +133,8 @@ def reason(result: Result, uncertainty: Uncertainty, n: int, show: Callable[[Any
     votes, tally_k = result.votes, uncertainty.tally_nk[n]
     leaders = np.flatnonzero(tally_k >= tally_k.max(initial=0) - ROUNDING)
     label, n_votes = int(result.codes[n]), int(np.diff(np.searchsorted(votes.answer_ptr, votes.item_ptr[n : n + 2]))[0])
+    if votes.n_classes < 2:
+        return "one class only"
     if n_votes == 0:
         return "no votes: the label is the most common class"
     if label not in leaders:

@@ -29,8 +29,10 @@ def matches(source: Source) -> bool:
 
 def read(source: Source, request: Request) -> Export:
     """Return the votes of every file; unlabelled documents keep their item."""
-    ballot = Ballot(source)
-    for name, part in _parts(source):
+    ballot, parts = Ballot(source), _parts(source)
+    if len(parts) == 1:
+        request.notes.append(f"{source.name}: one file of doccano, so one annotator, called as the file: {parts[0][0]!r}")
+    for name, part in parts:
         for row, record in part.walk():
             value = _label(record)
             if request.question is None and any(isinstance(part, list | dict) for part in _given(record)):

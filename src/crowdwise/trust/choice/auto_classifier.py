@@ -107,7 +107,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
         **other: Never,
     ) -> Self:
         """Choose here, and fit the chosen one, on an engine where there is one; see `CrowdClassifier.fit` for the arguments."""
-        self._check_fit(other)
+        self._check_fit(other, engine=engine)
         candidates = check_methods(self.methods)
         seed = int(generator(self.random_state).integers(2**31))
         features = checked_features(self, X, fitting=True, images=True)
