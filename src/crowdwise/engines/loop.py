@@ -73,6 +73,7 @@ __all__ = [
 __all__ += [
     "begin_at",
     "best_of",
+    "continued",
     "count",
     "infer_and_count",
     "loop",
@@ -318,6 +319,14 @@ def round_over(shards: Shards, hard: bool = False) -> Callable[[Parts], tuple[Pa
         return parts, round_of(parts)
 
     return step
+
+
+def continued(progress: Progress | None, n_iter: int) -> Progress | None:
+    """The `progress` of a run that comes after so many rounds of another."""
+    if progress is None:
+        return None
+    report = progress
+    return lambda number, bound, change: report(n_iter + number, bound, change)
 
 
 def best_of(fit: Callable[[Floats], Fit], starts: list[Floats]) -> Fit:

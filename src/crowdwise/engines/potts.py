@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.loop import Fit, Progress, loop
+from crowdwise.engines.loop import Fit, Progress, continued, loop
 from crowdwise.engines.shards import TERMS, Round
 from crowdwise.kernels.numerics import log_floored, log_softmax
 from crowdwise.kernels.potts import (
@@ -180,12 +180,8 @@ def couple(
     """
     rounds = CoupledItems(votes, known, graph, beliefs)
 
-    def later(number: int, bound: float, change: float) -> None:
-        if progress is not None:
-            progress(fit.n_iter + number, bound, change)
-
     step: Callable[[_State], tuple[_State, Round]] = rounds
-    run = loop(step, rounds.start(fit, coupling), max_iter=max_iter, tol=tol, progress=later)
+    run = loop(step, rounds.start(fit, coupling), max_iter=max_iter, tol=tol, progress=continued(progress, fit.n_iter))
     state = run.state
     log_nk = rounds.log_prior(state.shares, state.coupling, state.posterior, state.field)
     prior = PottsField(log_nk, state.shares, float(state.coupling), association)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.engines.loop import Fit, Progress, loop
+from crowdwise.engines.loop import Fit, Progress, continued, loop
 from crowdwise.engines.potts import PATIENCE, CoupledItems, stepped
 from crowdwise.engines.shards import TERMS, Round, Shard, ShardLost, Shards, Tally
 from crowdwise.io.stored import load_array
@@ -98,12 +98,8 @@ def couple_over(
         after = _State(annotators, shares, now, done.sums, before.learn, before.turn + 1)
         return (_watched(shards, before, after, told.bound) if before.learn else after), told
 
-    def later(number: int, bound: float, change: float) -> None:
-        if progress is not None:
-            progress(fit.n_iter + number, bound, change)
-
     first = _State(fit.annotators, fit.prior, coupling or 0.0, counts, coupling is None)
-    run = loop(step, first, max_iter=max_iter, tol=tol, progress=later)
+    run = loop(step, first, max_iter=max_iter, tol=tol, progress=continued(progress, fit.n_iter))
     last = run.state
     ended = shards.renew(_finish, last.turn, last.annotators, last.shares, last.coupling, beliefs)
     mean = ended.sums[0] / max(ended.n_items, 1)

@@ -33,7 +33,7 @@ from crowdwise.kernels.gamma import digamma, log_gamma
 from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "beta_interval", "clamp", "class_mass", "combined", "confusion_counts"]
-__all__ += ["dirichlet_kl", "expected_log", "of_type", "overwrite"]
+__all__ += ["dirichlet_draw", "dirichlet_kl", "expected_log", "of_type", "overwrite"]
 __all__ += ["expected_rank", "generator", "harden", "highest", "in_ranges", "infer_table", "infer_voted", "item_of_votes"]
 __all__ += ["log_floored", "log_sigmoid", "log_softmax", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
 __all__ += ["ratio", "segment_sum", "softmax", "softmax_into", "tempered", "vote_shares", "voted_sums"]
@@ -113,6 +113,12 @@ def moved(after: Floats, before: Floats, times: Floats | None = None) -> float:
 def expected_log(parameters: Floats, axis: int) -> Floats:
     """E[log p] under Dirichlets whose parameters lie along `axis`."""
     return np.asarray(digamma(parameters) - digamma(parameters.sum(axis=axis, keepdims=True)))
+
+
+def dirichlet_draw(rng: np.random.Generator, concentration: Floats) -> Floats:
+    """A draw of every distribution along the last axis; of tiny parameters none underflows to nothing."""
+    gamma = np.maximum(rng.standard_gamma(concentration), np.finfo(float).tiny)
+    return np.asarray(gamma / gamma.sum(axis=-1, keepdims=True))
 
 
 def dirichlet_kl(parameters: Floats, prior: Floats, axis: int) -> float:

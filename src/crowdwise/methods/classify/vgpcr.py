@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, Progress, alternate, warn_unless_converged
+from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, Progress, alternate, continued, warn_unless_converged
 from crowdwise.errors import InputError
 from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.types import Floats, Integers
@@ -117,10 +117,6 @@ class BinaryClassifier(CrowdClassifier):
         n_held = min(_HELD, self.max_iter - 1) if self.kernel_rounds else 0
         held = alternate(votes, prior, annotators, start=start, known=known, max_iter=n_held, tol=self.tol, progress=progress)
 
-        def later(number: int, bound: float, change: float) -> None:
-            if progress is not None:
-                progress(held.n_iter + number, bound, change)
-
         fit = alternate(
             votes,
             replace(held.prior, rounds=self.kernel_rounds),
@@ -129,7 +125,7 @@ class BinaryClassifier(CrowdClassifier):
             known=known,
             max_iter=self.max_iter - held.n_iter,
             tol=self.tol,
-            progress=later,
+            progress=continued(progress, held.n_iter),
         )
         trace = {term: np.concatenate([held.trace[term], fit.trace[term]]) for term in fit.trace}
         return replace(fit, trace=trace, n_iter=held.n_iter + fit.n_iter)

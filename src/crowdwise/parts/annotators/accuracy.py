@@ -12,7 +12,7 @@ accuracy : [A] or [A, K]          w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -36,11 +36,33 @@ __all__ = ["ClassAccuracy", "OneAccuracy"]
 
 # An accuracy of exactly 0 or 1 would make one vote outweigh all others.
 _EDGE = 1e-6
+AccuraciesT = TypeVar("AccuraciesT", bound="Accuracies")
+
+
+class Accuracies(FittedToCounts, WithoutPosterior):
+    """Base of both: accuracies under Beta priors, and that of the crowd for annotators never seen."""
+
+    if TYPE_CHECKING:
+        right: Floats
+        wrong: Floats
+        accuracy: Floats
+        population: Any
+
+    def penalty(self) -> float:
+        """Minus the log Beta density, up to its constant."""
+        w = self.accuracy
+        return float(-(self.right * log_floored(w) + self.wrong * log_floored(1 - w)).sum())
+
+    def aligned(self: AccuraciesT, index: Integers, item_index: Integers) -> AccuraciesT:
+        """Reorder; an annotator never seen has the pooled accuracy."""
+        right, wrong = taken(self.right, index, 0.0), taken(self.wrong, index, 0.0)
+        accuracy = taken(self.accuracy, index, self.population)
+        return cast("AccuraciesT", replace(cast("Any", self), right=right, wrong=wrong, accuracy=accuracy))
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class OneAccuracy(FittedToCounts, WithoutPosterior):
+class OneAccuracy(Accuracies):
     """One-coin annotators; evidence touches only the class voted, so a step costs O(E)."""
 
     shapes: ClassVar[dict[str, str]] = {"right": "a", "wrong": "a", "accuracy": "a"}
@@ -78,20 +100,6 @@ class OneAccuracy(FittedToCounts, WithoutPosterior):
         who = votes.annotator[index]
         return voted_log_lik(votes, index, miss[who], gain[who])
 
-    def penalty(self) -> float:
-        """Minus the log Beta density, up to its constant."""
-        w = self.accuracy
-        return float(-(self.right * log_floored(w) + self.wrong * log_floored(1 - w)).sum())
-
-    def aligned(self, index: Integers, item_index: Integers) -> OneAccuracy:
-        """Reorder; an annotator never seen has the pooled accuracy."""
-        return replace(
-            self,
-            right=taken(self.right, index, 0.0),
-            wrong=taken(self.wrong, index, 0.0),
-            accuracy=taken(self.accuracy, index, self.population),
-        )
-
     def confusion(self) -> Floats:
         """[A, K, L]."""
         return _expand(np.repeat(self.accuracy[:, None], self.n_classes, axis=1)).transpose(0, 2, 1)
@@ -107,7 +115,7 @@ class OneAccuracy(FittedToCounts, WithoutPosterior):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ClassAccuracy(FittedToCounts, ByTable, WithoutPosterior):
+class ClassAccuracy(Accuracies, ByTable):
     """Confusion-vector annotators: one accuracy per true class, wrong answers uniform."""
 
     shapes: ClassVar[dict[str, str]] = {"right": "ak", "wrong": "ak", "accuracy": "ak", "population": "k"}
@@ -140,20 +148,6 @@ class ClassAccuracy(FittedToCounts, ByTable, WithoutPosterior):
     def log_table(self) -> Floats:
         """Its logarithm."""
         return log_floored(self.vote_table())
-
-    def penalty(self) -> float:
-        """Minus the log Beta density, up to its constant."""
-        w = self.accuracy
-        return float(-(self.right * log_floored(w) + self.wrong * log_floored(1 - w)).sum())
-
-    def aligned(self, index: Integers, item_index: Integers) -> ClassAccuracy:
-        """Reorder; an annotator never seen has the pooled accuracies."""
-        return replace(
-            self,
-            right=taken(self.right, index, 0.0),
-            wrong=taken(self.wrong, index, 0.0),
-            accuracy=taken(self.accuracy, index, self.population),
-        )
 
     def confusion(self) -> Floats:
         """[A, K, L]."""

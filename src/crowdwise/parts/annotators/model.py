@@ -218,11 +218,16 @@ def infer_by_votes(
     return infer_voted(votes.item_ptr, votes.label, entry, weight_of(votes), base, bonus, log_prior, known, posterior)
 
 
-def voted_log_lik(votes: Annotations, index: Integers, base_e: Floats, bonus_e: Floats) -> Floats:
-    """Rows of evidence for the votes at `index` of a model that speaks only for the class voted."""
+def voted_rows(votes: Annotations, index: Integers, base_e: Floats, bonus_e: Floats) -> Floats:
+    """Rows of numbers for the votes at `index`, one for every class and a bonus for the class voted, [len(index), K]."""
     rows = np.repeat(base_e[:, None], votes.n_classes, axis=1)
     rows[np.arange(len(index)), votes.label[index]] += bonus_e
-    return weighted(votes, index, rows)
+    return rows
+
+
+def voted_log_lik(votes: Annotations, index: Integers, base_e: Floats, bonus_e: Floats) -> Floats:
+    """Rows of evidence for the votes at `index` of a model that speaks only for the class voted."""
+    return weighted(votes, index, voted_rows(votes, index, base_e, bonus_e))
 
 
 def evidence_of_odds(log_odds: Floats, n_classes: int) -> tuple[Floats, Floats]:

@@ -27,7 +27,7 @@ from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 from crowdwise.kernels.pairs import find_pairs
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import SetByMethod, taken
+from crowdwise.parts.annotators.model import SetByMethod, taken, voted_rows
 
 __all__ = ["SignedVotes"]
 
@@ -65,10 +65,7 @@ class SignedVotes(SetByMethod):
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """What each vote adds to the log-odds, [len(index), K]."""
-        against, gain = self._evidence(votes, index)
-        rows = np.repeat(against[:, None], votes.n_classes, axis=1)
-        rows[np.arange(len(index)), votes.label[index]] += gain
-        return rows
+        return voted_rows(votes, index, *self._evidence(votes, index))
 
     def aligned(self, index: Integers, item_index: Integers) -> SignedVotes:
         """Reorder; an annotator never seen has the typical weight."""

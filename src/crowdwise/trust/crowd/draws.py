@@ -14,6 +14,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.judgement import ABOVE, UNJUDGED, Crowd, answered, can_tell
 from crowdwise.estimator.outcome import Result
+from crowdwise.kernels.numerics import dirichlet_draw
 from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 
@@ -86,14 +87,9 @@ def _measured(measure: Callable[[Floats], Floats], rng: np.random.Generator, con
     at_once = max(_AT_ONCE // max(concentration_akl.size, 1), 1)
     parts = [np.empty((0, len(concentration_akl)))]
     for start in range(0, n_draws, at_once):
-        draws = [_draw(rng, concentration_akl) for _ in range(min(at_once, n_draws - start))]
+        draws = [dirichlet_draw(rng, concentration_akl) for _ in range(min(at_once, n_draws - start))]
         parts.append(measure(np.concatenate(draws)).reshape(len(draws), -1))
     return np.concatenate(parts)
-
-
-def _draw(rng: np.random.Generator, concentration_akl: Floats) -> Floats:
-    gamma = np.maximum(rng.standard_gamma(concentration_akl), np.finfo(float).tiny)
-    return np.asarray(gamma / gamma.sum(axis=2, keepdims=True))
 
 
 def depends_on_class(result: Result, level: float) -> Flags:

@@ -19,6 +19,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.data.groups import Groups
 from crowdwise.errors import SettingError
+from crowdwise.kernels.numerics import dirichlet_draw
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
@@ -79,7 +80,7 @@ def annotator_scores(
         pair[part] = _farthest(beta / beta.sum(axis=3, keepdims=True), n_votes[part] > 0)
         beta = np.take_along_axis(beta, pair[part][:, :, None, None], axis=1)
         score[part] = _distance(beta / beta.sum(axis=3, keepdims=True))
-        drawn = np.array([_distance(_draw(rng, beta)) for _ in range(n_draws)])
+        drawn = np.array([_distance(dirichlet_draw(rng, beta)) for _ in range(n_draws)])
         low[part], high[part] = np.quantile(drawn, [0.025, 0.975], axis=0)
         probability[part] = (drawn > least).mean(axis=0)
     seen = (n_votes > 0).sum(axis=1) > 1
@@ -120,8 +121,3 @@ def _distance(matrices: Floats) -> Floats:
 
 def _masked(names: pl.Series, keep: Flags) -> pl.Series:
     return names.set(pl.Series(~keep), None) if len(names) else names
-
-
-def _draw(rng: np.random.Generator, beta: Floats) -> Floats:
-    gamma = np.maximum(rng.standard_gamma(beta), np.finfo(float).tiny)
-    return np.asarray(gamma / gamma.sum(axis=3, keepdims=True))
