@@ -121,7 +121,7 @@ def test_a_name_and_a_number_of_the_same_people(tmp_path: Path) -> None:
     path = write(tmp_path / "v.csv", text)
     with pytest.raises(InputError, match=r"'data\.cat', 'data\.dog' is a label that was ticked"):
         read(path, annotator="user_name")
-    assert read(path, annotator="user_name", label="data.*").classes.tolist() == ["data.cat", "data.dog"]
+    assert read(path, annotator="user_name", label="data.*").classes.tolist() == ["cat", "dog"]
     # Columns called so that say different things are annotators.
     words = "".join(f"{n},{'ab'[n % 2]},{'ab'[n % 3 % 2]}\n" for n in range(8))
     assert read(write(tmp_path / "w.csv", "item,judge,coder\n" + words)).n_annotators == 2

@@ -169,10 +169,10 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None, sourc
 def _refuse_several(several: Mapping[tuple[str, ...], str], source: str, request: Request) -> None:
     """Refuse columns of counts that add up to several totals: each question has as many votes as it was asked."""
     said = [f"{listed(map(repr, found), 4)} add up to {total!r}" for found, total in several.items()]
-    fewest = ",".join(min(several, key=lambda names: len(names)))
+    fewest = min(several, key=len)
     raise InputError(
         f"{source}: columns of counts that may answer several questions: {'; '.join(said)}. Name the classes of one, "
-        f"for example: {replace(request, format='counts', annotators=fewest).command(source)}"
+        f"for example: {replace(request, format='counts', annotators=','.join(fewest)).command(source)}"
     )
 
 

@@ -28,6 +28,7 @@ from crowdwise.io.measures import SURE
 from crowdwise.io.roles import by_words, find_item, naming_column
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.io.tallies import is_distribution
+from crowdwise.io.ticks import short_names
 from crowdwise.io.votes import Request, column
 
 __all__ = ["read_soft", "refuse_distributions", "warn_of_shares"]
@@ -224,12 +225,7 @@ def _from_rows(table: Table, classes: Sequence[Any] | None) -> Annotations:
 def _from_columns(table: Table, columns: list[str], classes: Sequence[Any] | None) -> tuple[NDArray[np.float64], list[Any]]:
     """A column per class, called as the class or with a beginning that all share."""
     probability = np.column_stack([_numbers(table.frame[name], table.where) for name in columns])
-    # Cut after the last mark of what all begin with.
-    same = next(
-        (n for n, letters in enumerate(zip(*columns, strict=False)) if len(set(letters)) > 1), len(min(columns, key=len))
-    )
-    start = max(columns[0].rfind(mark, 0, same) for mark in "_.: -") + 1
-    names = integers(pl.Series([name[start:] for name in columns])).to_list()
+    names = integers(pl.Series(short_names(columns))).to_list()
     if classes is None:
         return probability, names
     given = list(classes)

@@ -19,7 +19,7 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Source, Table
 
-__all__ = ["Ticked", "tick_columns", "ticked"]
+__all__ = ["Ticked", "short_names", "tick_columns", "ticked"]
 
 _YES = {"1", "1.0", "true", "yes", "x", "✓"}
 _NO = {"0", "0.0", "false", "no", ""}
@@ -36,6 +36,13 @@ def ticked(source: Source, request: Request) -> Source:
     found = [[name for name in source.names if name == part or fnmatchcase(name, part)] for part in parts]
     names = list(dict.fromkeys(name for some in found for name in some))
     return Ticked(source, request, names) if len(names) > 1 and all(found) else source
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Names without a beginning that all share, up to its last mark: cat and dog of data.cat and data.dog."""
+    same = next((n for n, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), len(min(names, key=len)))
+    start = max(names[0].rfind(mark, 0, same) for mark in "_.: -") + 1
+    return [name[start:] for name in names]
 
 
 class Ticked(Source):
@@ -68,7 +75,7 @@ class Ticked(Source):
         return [*(name for name in names if name not in self._ticks), self._label]
 
     def _labels(self, table: Table) -> pl.Series:
-        """What was ticked in every row: a name, or a list of several as JSON; nothing where a row has no tick."""
+        """What was ticked in every row: a name, or a list of names as JSON; nothing where a row has no tick."""
         cells = [as_text(table.frame[name]).fill_null("").str.strip_chars() for name in self._ticks]
         yes = []
         for name, column in zip(self._ticks, cells, strict=True):
@@ -84,8 +91,9 @@ class Ticked(Source):
             yes.append(said.to_list())
         split = self._request.several == "split"
         labels: list[str | None] = []
+        classes = short_names(self._ticks)
         for row, marks in enumerate(zip(*yes, strict=True)):
-            chosen = [name for name, mark in zip(self._ticks, marks, strict=True) if mark]
+            chosen = [name for name, mark in zip(classes, marks, strict=True) if mark]
             if len(chosen) > 1 and not split:
                 way = self._request.command(self.name, "--type", "multilabel")
                 raise InputError(
