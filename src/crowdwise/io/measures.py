@@ -31,7 +31,7 @@ def look_closer(votes: Mapping[str, pl.Series], taken: Mapping[str, str], source
     """Refuse labels of a long table that are texts of the items, measured numbers or percents; say of many what they may be."""
     _refuse_texts(votes, taken, source, request)
     label = votes["label"]
-    if label.n_unique() > _MANY or (label.dtype == pl.String and label.str.contains("%").any()):
+    if (label.dtype == pl.String and label.drop_nulls().head(100).str.contains("%").any()) or label.n_unique() > _MANY:
         doubt_labels(label, taken, source.name, request)
 
 
@@ -39,7 +39,9 @@ def _refuse_texts(votes: Mapping[str, pl.Series], taken: Mapping[str, str], sour
     """Refuse labels that are a text of each item: the same in all votes on it, and another one for most items."""
     if (request.label, request.question, request.format) != (None,) * 3 or request.several != "refuse":
         return
-    if 2 * votes["label"].n_unique() <= votes["item"].n_unique():
+    n = votes["label"].n_unique()
+    # The first rows are enough, as a rule.
+    if any(2 * n <= votes["item"].head(rows).n_unique() for rows in (10_000, len(votes["item"]))):
         return
     pairs = pl.DataFrame({role: as_text(tidy(votes[role])) for role in ("item", "label")}).drop_nulls()
     n_items = pairs["item"].n_unique()
