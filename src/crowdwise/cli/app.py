@@ -290,6 +290,9 @@ def _plain(value: Any, kind: Any) -> Any:
         return list(value)
     if type(value) is kind and kind in (str, int, float):
         return value
+    # A default that help should show as 600, not as 600.0.
+    if kind is float and type(value) is int:
+        return float(value)
     # typer refuses files that may not be read.
     if kind is Path and isinstance(value, str | Path) and (os.access(value, os.R_OK) or not os.path.lexists(value)):
         return Path(value)
