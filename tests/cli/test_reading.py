@@ -210,5 +210,5 @@ def test_a_type_of_votes_belongs_to_aggregate(run: Run, folder: Path, command: t
 def test_one_class_alone_has_no_expected_accuracy(run: Run, folder: Path) -> None:
     (folder / "v.csv").write_text("item,annotator,label\n1,a,wow\n2,b,wow\n")
     said = run("aggregate", "v.csv").stderr
-    assert "expected accuracy of the labels: unknown, for one class only occurs" in said
+    assert "expected accuracy of the labels: unknown, because only one class occurs" in said
     assert "100%" not in said

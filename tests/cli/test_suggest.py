@@ -66,7 +66,10 @@ def test_one_who_gets_most_questions_is_named_unless_somebody_is_limited(run: Ru
     asked = table(free.stdout)["annotator"].to_list()
     most = max(set(asked), key=asked.count)
     assert asked.count(most) > 5
-    assert f"{asked.count(most)} of them to {most}, for nobody's answers are limited (--capacity FILE)" in free.stderr
+    assert (
+        f"{asked.count(most)} of them to {most}, because nobody's answers are limited (--capacity FILE limits them)"
+        in free.stderr
+    )
     limited = run("suggest", "votes.csv", "--pool", "pool.csv", "--budget", "10", "--capacity", "capacity.csv")
     assert "--capacity FILE" not in limited.stderr
 

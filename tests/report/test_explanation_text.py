@@ -59,7 +59,7 @@ def test_models_say_what_they_would_believe_and_what_experience_leaves() -> None
     why = explained("all", DawidSkene(smoothing=1.0))
     assert why.by_model == pytest.approx(DawidSkene(smoothing=1.0, confidence="model").fit(VOTES).explain("all").confidence)
     assert why.confidence < why.by_model
-    assert list(explanation_summary(why))[-1].startswith("no surer, for annotators share mistakes: 0.")
+    assert list(explanation_summary(why))[-1].startswith("no surer, because annotators share mistakes: 0.")
     assert lines("all", DawidSkene(smoothing=1.0, confidence="model"))[-1].startswith("as sure as the model")
 
 
@@ -103,7 +103,7 @@ def test_what_adds_nothing_is_left_out() -> None:
 
 
 def test_an_explanation_shows_its_label_and_its_table() -> None:
-    assert repr(explained("split")).startswith("Explanation('split': 'cat', not 'dog', probability 0.6")
+    assert repr(explained("split")).startswith("Explanation(split: cat, not dog, probability 0.6")
     assert "contribution" in repr(explained("split"))
 
 

@@ -389,4 +389,4 @@ def test_labels_are_expected_to_be_as_right_as_in_memory(run: Run) -> None:
     alone = CROWD.votes.to_frame().unique("item", maintain_order=True)
     alone.write_parquet("alone.parquet")
     said = run("alone.parquet", *LOCAL, "-o", "labels.csv").stderr
-    assert "expected accuracy of the labels: unknown, for no item has two annotators" in said
+    assert "expected accuracy of the labels: unknown, because no item has two annotators" in said

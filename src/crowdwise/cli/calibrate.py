@@ -69,4 +69,7 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
     votes = read_votes(path, read)
     known: Any = read_gold(truth, votes)
     known = votes.gold_labels() if known is None else known
+    if method.gold is None and votes.n_gold:
+        # That is how gold in the votes is used here, said or not.
+        method = replace(method, gold_is=None)
     return careful(replace(votes, gold=None), estimator, method).result_, known

@@ -71,9 +71,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         """The label and the table of contributions: the other fields are for programs."""
-        return (
-            f"Explanation({self.item!r}: {self.label!r}, not {self.against!r}, probability {self.confidence:.4g})\n{self.rows}"
-        )
+        return f"Explanation({self.item}: {self.label}, not {self.against}, probability {self.confidence:.4g})\n{self.rows}"
 
 
 def explain(result: Result, item: Any) -> Explanation:

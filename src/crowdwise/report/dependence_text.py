@@ -120,10 +120,12 @@ def _shared(group: SharedErrors, votes: Vocabularies) -> str:
 
 
 def _who(reading: Reading, votes: Vocabularies) -> str:
-    """Who shares errors by a reading: its largest group by name, or nobody."""
+    """Who shares errors by a reading: its largest groups by name, or nobody."""
     if not reading.groups:
         return "nobody shares errors"
-    return f"{_names(max(reading.groups, key=lambda group: group.share), votes)} share errors"
+    # Readings may differ in a smaller group alone.
+    first, *others = sorted(reading.groups, key=lambda group: -group.share)[:3]
+    return f"{_names(first, votes)} share errors" + "".join(f", and so do {_names(group, votes)}" for group in others)
 
 
 def _names(group: SharedErrors, votes: Vocabularies, most: int = 5) -> str:

@@ -88,7 +88,7 @@ def _why_not_surer(why: Explanation) -> str:
         return "no surer, for the votes leave it open"
     if why.unit == "share":
         return f"no surer, though the share of the votes is {model}: one more is counted, divided by the class shares"
-    return f"no surer, for annotators share mistakes: {model} if they did not, {believed} by experience with other crowds"
+    return f"no surer, because annotators share mistakes: {model} if they did not, {believed} by experience with other crowds"
 
 
 def explanation_rows(why: Explanation) -> tuple[list[str], list[list[Any]]]:

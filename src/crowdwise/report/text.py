@@ -222,10 +222,10 @@ def _confidence_lines(result: Result, what: str = "the labels") -> Iterator[str]
         return
     if result.votes.n_classes < 2:
         # Confidence is 1 where there is nothing to confuse; that is no accuracy.
-        yield f"expected accuracy of {what}: unknown, for one class only occurs (--classes names the others)"
+        yield f"expected accuracy of {what}: unknown, because only one class occurs (--classes names the others)"
         return
     if result.untested:
-        yield f"expected accuracy of {what}: unknown, for no item has two annotators; to measure it: crowdwise audit"
+        yield f"expected accuracy of {what}: unknown, because no item has two annotators; to measure it: crowdwise audit"
         return
     source = result.confidence_source
     mean, low = (float(x[judged].mean()) for x in (result.confidence, result.confidence_in(0.9)))
@@ -290,7 +290,7 @@ def sharded_lines(result: ShardedResult, place: str, work_dir: Any, first: int |
     if written.n_judged and votes.n_classes > 1:
         source = "experience" if result.settings.get("confidence") == "experience" else "model"
         unmet = written.n_single == written.n_judged
-        unknown = "expected accuracy of the labels: unknown, for no item has two annotators; to measure it: crowdwise audit"
+        unknown = "expected accuracy of the labels: unknown, because no item has two annotators; to measure it: crowdwise audit"
         single = 2 * written.n_single > written.n_judged
         yield unknown if unmet else _expected_line("the labels", source, written.confidence, written.low, single)
     yield f"ran on {place}, {count(votes.n_shards, 'shard')}{kept}"

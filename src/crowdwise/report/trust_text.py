@@ -88,12 +88,14 @@ def decision_lines(decisions: Decisions, error: float, risk: float) -> Iterator[
     limit = f" (confidence from {number(float(decisions.result.confidence[chosen].min()))})" if accepted else ""
     rest = f"; {count(decisions.n_known, 'label')} known" if decisions.n_known else ""
     yield f"accept {accepted:,} of {count(total, 'item')}{limit}, review {total - accepted:,}{rest}"
-    if decisions.n_known == 0:
+    if total == 0:
+        yield "every item has a true label, so that there is nothing to decide; crowdwise compare measures methods by them"
+    elif not decisions.checked:
         if accepted:
-            expected = float((1 - decisions.result.confidence[decisions.accept]).mean())
+            expected = float((1 - decisions.result.confidence[chosen]).mean())
             yield f"expected error of the accepted: {number(expected)}{_range(decisions.range_error)}"
-        elif total:
-            smallest = float(1 - decisions.result.confidence.max())
+        else:
+            smallest = float(1 - decisions.result.confidence[decisions.known < 0].max())
             yield (
                 f"no labels, however few, stay within {number(error)} as far as experience goes: the surest has an expected "
                 f"error of {number(smallest)}; ask for more votes, or allow a larger --error"
@@ -101,8 +103,6 @@ def decision_lines(decisions: Decisions, error: float, risk: float) -> Iterator[
                 else f"no labels stay within {number(error)} in so many crowds; allow a larger --error or a smaller --assurance"
             )
         yield "to measure the error on these labels: crowdwise audit, or true labels with --truth FILE"
-    elif total == 0:
-        yield "every item has a true label, so that there is nothing to decide"
     elif found.interval is None:
         verb = "is" if decisions.n_known == 1 else "are"
         yield (
@@ -173,7 +173,7 @@ def question_lines(found: Assignments, facts: dict[str, Any], other: str = "") -
     who, times = Counter(found.annotator.tolist()).most_common(1)[0] if len(found) else (0, 0)
     if len(found) >= 5 and times > len(found) / 2 and not found.state.pool.limited:
         name = one_line(found.state.result.votes.annotators[who])
-        yield f"{times} of them to {name}, for nobody's answers are limited (--capacity FILE)"
+        yield f"{times} of them to {name}, because nobody's answers are limited (--capacity FILE limits them)"
     from crowdwise.campaign.stopping import accuracy_words
 
     said = accuracy_words(found.state.result, found.state.pool.items)

@@ -52,6 +52,24 @@ def dependent_crowd(seed: int = 0):
     return make("consensus").fit(votes).result_, truth
 
 
+def test_labels_that_the_fit_knew_buy_no_errors_among_the_others():
+    """What is certain by being told would lower the mean error of the surest, and let doubtful labels in."""
+    drawn, _ = crowd()
+    names, classes = drawn.votes.items, drawn.votes.classes
+    gold = {names[n]: classes[drawn.truth[n]] for n in range(250)}
+    found = decide(make("consensus").fit(drawn.votes, gold=gold).result_, 0.05)
+    chosen = found.accept & (np.arange(400) >= 250)
+    error = np.sort(1 - found.result.confidence[250:])
+    # As many of the surest others as keep their own mean error within the rate.
+    most = int((np.cumsum(error) / np.arange(1, 151) <= 0.05).sum())
+    assert 0 < most < 150
+    assert chosen.sum() == most
+    said = list(decision_lines(found, 0.05, 0.05))
+    assert said[1].startswith(f"accept {most} of 150 items")
+    assert said[2].startswith("expected error of the accepted: 0.0")
+    assert not found.checked
+
+
 def test_the_range_lies_above_the_expected_error():
     result, _ = dependent_crowd()
     found = decide(result, 0.2)

@@ -35,13 +35,15 @@ class Decisions:
     known : [N]
         Class code of known labels, -1 elsewhere.
     selection : Selection
-        Over the items with votes: the threshold, and what is known of the error.
+        Over the items with votes whose label the fit did not know: the threshold, and what is known of the error.
     sets : [N, K] or None
         Label sets, where asked for.
     account, sets_account : str
         What was done, a line each.
     range_error : float or None
         What the expected error of the accepted stays below in nine of ten crowds; None where known labels decided.
+    checked : bool
+        Whether true labels, which the fit has not seen, decided how far to accept.
     """
 
     result: Result
@@ -52,6 +54,7 @@ class Decisions:
     account: str
     sets_account: str
     range_error: float | None = None
+    checked: bool = False
 
     @property
     def n_known(self) -> int:
@@ -143,7 +146,8 @@ def decide(
         )
     known = np.full(votes.n_items, -1) if truth is None else truth_of(result, truth)
     done = calibrate(result, how)
-    voted = np.flatnonzero(votes.votes_per_item > 0)
+    # What the fit was told is certain, and must not buy errors among the others.
+    voted = np.flatnonzero((votes.votes_per_item > 0) & ~votes.is_known)
     wrong = None
     if truth is not None:
         wrong = np.where(known >= 0, done.result.codes != known, -1)[voted]
@@ -165,7 +169,8 @@ def decide(
         label_sets[hold] = False
         label_sets[hold, given[hold]] = True
     known_codes = np.asarray(given, np.int64)
-    return Decisions(done.result, accept, known_codes, selection, label_sets, done.account, account, nine_of_ten)
+    checked = truth is not None
+    return Decisions(done.result, accept, known_codes, selection, label_sets, done.account, account, nine_of_ten, checked)
 
 
 def credible_sets(probability: Floats, error: float) -> Flags:
