@@ -141,7 +141,7 @@ def in_short() -> str:
         [
             "right labels on 17 real crowds, mean",
             f"{number(str(own['mean'])):.1f} %",
-            f"majority vote {number(majority):.1f} %",
+            f"majority vote {number(majority):.1f} % (a tie counts in parts)",
             f"behind it on {lost} of {len(gaps)}, at worst by {-gaps[worst]:.1f} points ({worst})",
         ],
         [

@@ -190,7 +190,7 @@ def plan_facts(found: Any, now: tuple[float, float, float]) -> dict[str, Any]:
 
 def plan_lines(found: Plan, result: Result) -> Iterator[str]:
     """How right the labels are expected to be now, and how many more votes the target takes."""
-    from crowdwise.campaign.stopping import accuracy_words, unknown_for
+    from crowdwise.campaign.stopping import accuracy_words, expected_accuracy, unknown_for
 
     yield f"now, by {result.method}: {accuracy_words(result)}"
     if not unknown_for(result):
@@ -207,6 +207,8 @@ def plan_lines(found: Plan, result: Result) -> Iterator[str]:
         yield f"{target}: {votes}, {found.votes / max(result.votes.n_items, 1):.1f} per item"
         if found.out_of_reach:
             yield f"out of reach within 50 more votes per item in {found.out_of_reach:.0%} of the simulated campaigns"
+        if not unknown_for(result) and expected_accuracy(result)[0] >= found.target:
+            yield "a target is reached when the lower end of the range reaches it, not when its middle does"
 
 
 def race_table(ends: pl.DataFrame) -> pl.DataFrame:
