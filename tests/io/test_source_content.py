@@ -43,6 +43,7 @@ def test_the_usual_dialects_of_text_are_accepted(tmp_path: Path, data: bytes) ->
         ("v.numbers", b"PK\x03\x04", "save as CSV"),
         ("v.zip", b"PK\x03\x04", "unpack it"),
         ("v.pkl", b"\x80\x04", "could run code.*export"),
+        ("v.npz", b"PK\x03\x04", "arrays, such as the features.*export the votes"),
         ("v.parquet", b"item,annotator,label\n", "not parquet"),
         ("v.parquet", b"PAR1 and no more", "not a readable parquet file"),
         ("v.arrow", b"ARROW1 and no more", "not a readable arrow file"),

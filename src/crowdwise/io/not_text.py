@@ -42,6 +42,8 @@ def refuse_known_binary(path: Path, name: str) -> None:
     """Stop at files that are no table of text, with the way out."""
     if path.suffix.lower() == ".numbers":
         raise InputError(f"{name}: a spreadsheet file; open it and save as CSV UTF-8, then read that")
+    if path.suffix.lower() in (".npy", ".npz"):
+        raise InputError(f"{name}: arrays, such as the features that train --features takes; export the votes as CSV or Parquet")
     if path.suffix.lower() in NEVER_READ:
         raise InputError(
             f"{name}: opening a {path.suffix} file could run code, so it is never read; export the votes as CSV or Parquet"
