@@ -43,7 +43,7 @@ def refuse_known_binary(path: Path, name: str) -> None:
     if path.suffix.lower() == ".numbers":
         raise InputError(f"{name}: a spreadsheet file; open it and save as CSV UTF-8, then read that")
     if path.suffix.lower() in (".npy", ".npz"):
-        raise InputError(f"{name}: arrays, such as the features that train --features takes; export the votes as CSV or Parquet")
+        raise InputError(f"{name}: arrays, such as the features of train --features; export the votes as CSV or Parquet")
     if path.suffix.lower() in NEVER_READ:
         raise InputError(
             f"{name}: opening a {path.suffix} file could run code, so it is never read; export the votes as CSV or Parquet"
