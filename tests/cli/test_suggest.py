@@ -221,6 +221,8 @@ def test_a_plan_for_people_and_for_machines(run: Run, campaign: Path) -> None:
     )
     assert set(document) == {"method", "target", "probability", "expected_accuracy", "more_votes", "out_of_reach"}
     assert document["method"] == "bayes-gc"
+    # What is unknown is no number.
+    assert set(document["expected_accuracy"].values()) == {None}
 
 
 def test_a_target_that_is_reached_needs_nothing_more(run: Run, campaign: Path) -> None:
