@@ -4,9 +4,9 @@
 
 Recorded crowds answer. A campaign has up to 200 items of a set, drawn by its seed, dawid-skene and warm-information (both the
 defaults of `crowdwise suggest`), and a quarter of a vote per item at a time, or a tenth of the votes so far if that is more. It
-runs until `ActiveLoop.stop(target)` says so or nobody is left to ask, which comes soon on sets with few votes per item: they have
-a row of their own. Targets are 0.65, 0.7, 0.75, 0.8 and 0.9 in turn (chosen after a first look at sets with ten votes per item and
-more, so that many campaigns reach them).
+runs until `ActiveLoop.stop(target)` says so or nobody is left to ask, which comes soon on sets with few votes per item: they
+have a row of their own. Targets are 0.65, 0.7, 0.75, 0.8 and 0.9 in turn (chosen after a first look at sets with ten votes per
+item and more, so that many campaigns reach them).
 
 Three things were fitted to labelled sets: the exponent of dawid-skene, the spread of exponents, and the spread of temperatures
 beside it. For a campaign on a set the first and the last are estimated again from the 16 others: the exponent as
