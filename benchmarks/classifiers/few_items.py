@@ -2,8 +2,8 @@
 
     python -m benchmarks run few_items
 
-All candidates of auto-classifier, on scikit-learn's small sets and on features that are noise, with simulated crowds (15 annotators
-of uneven skill, two to four votes per item), and on random items of four real sets with their votes.
+All candidates of auto-classifier, on scikit-learn's small sets and on features that are noise, with simulated crowds (15
+annotators of uneven skill, two to four votes per item), and on random items of four real sets with their votes.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ SCORES = ("test", "nll", "ece", "labels")
 
 
 def main() -> None:
-    # Iris has 150 items: what is left of them tests.
-    kept = {
-        (name, size): [{c.label: measured(c.label, name, min(size, 100) if name == "load_iris" else size, s) for c in CANDIDATES}
-                       for s in range(SEEDS)]
-        for size in SIZES for name in (*MADE, *REAL)
-    }  # fmt: skip
     found = {
-        at: {c.label: [np.mean([run[c.label][score] for run in runs]) for score in SCORES] for c in CANDIDATES}
-        for at, runs in kept.items()
+        (name, size): {c.label: scores(c.label, name, size) for c in CANDIDATES} for size in SIZES for name in (*MADE, *REAL)
     }
     header = ["method"] + [f"{score}, {size} items" for size in SIZES for score in ("accuracy", "NLL", "ECE", "labels")]
     header += [f"NLL below two stages with majority vote, {size} items" for size in SIZES]
     put("few items", provenance("python -m benchmarks run few_items", RUNS) + _about(found) + table(header, _rows(found)))
 
 
+def scores(label: str, name: str, size: int) -> list[float]:
+    """Mean scores over seeds."""
+    # Iris has 150 items: what is left of them tests.
+    runs = [measured(label, name, min(size, 100) if name == "load_iris" else size, seed) for seed in range(SEEDS)]
+    return [float(np.mean([run[score] for run in runs])) for score in SCORES]
+
+
 def _about(found: dict[tuple[str, int], dict[str, list[float]]]) -> str:
     names = [*MADE, *REAL]
     left = [_best(found, [name for name in names if name != out]) for out in names]
     return (
-        f"\nMeans over {len(names)} sets, {SEEDS} seeds each ({', '.join(name.removeprefix('load_') for name in names)}; of iris at "
-        f"most 100 items). By mean NLL the best is {_best(found, names)}; with one set left out it is the same "
+        f"\nMeans over {len(names)} sets, {SEEDS} seeds each ({', '.join(name.removeprefix('load_') for name in names)}; of "
+        f"iris at most 100 items). By mean NLL the best is {_best(found, names)}; with one set left out it is the same "
         f"{sum(one == _best(found, names) for one in left)} times of {len(names)}.\n\n"
     )
 
