@@ -239,9 +239,9 @@ def cost_facts(items: pl.DataFrame) -> dict[str, Any]:
 
 
 def cost_lines(costs: Costs, expected_cost: float, n_abstained: int) -> Iterator[str]:
-    """The same, and which mistake is the dearest."""
+    """The same, and which mistake is the most expensive."""
     left = "" if costs.abstain is None else f"; {count(n_abstained, 'item')} without a label by --abstain"
     yield f"labels that cost least: {expected_cost:,.4g} expected in all{left}"
     true, label, cost = costs.dearest()
     if not costs.are_alike:
-        yield f"the dearest mistake is to label an item {label} that is {true}: {cost:g}"
+        yield f"the most expensive mistake is to label an item {label} that is {true}: {cost:g}"
