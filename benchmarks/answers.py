@@ -45,7 +45,10 @@ def number(cell: str) -> float:
 def label_sources() -> tuple[list[tuple[str, dict[str, str], dict[str, float]]], list[Table]]:
     """Methods with their accuracies and, set by set, how far these are above majority vote, whose ties count in parts."""
     real, chosen = tables("accuracy", "real data")[0], tables("accuracy", "auto", "17")[0]
-    found = [(name.replace("consensus", "consensus, the default"), column(real, name), column(real, "majority")) for name in LABEL_METHODS]
+    found = [
+        (name.replace("consensus", "consensus, the default"), column(real, name), column(real, "majority"))
+        for name in LABEL_METHODS
+    ]
     found.append(("auto, chooses by held-out votes", column(chosen, "auto"), column(chosen, "majority")))
     sources = []
     for name, own, majority in found:
@@ -151,7 +154,12 @@ def in_short() -> str:
             f"the model alone {alone}",
             "a certificate takes an audit",
         ],
-        [f"a million votes, {ours[2]}", f"{ours[3]} s", f"crowd-kit {theirs[3]} s", f"the default, consensus, takes {default[3]} s"],
+        [
+            f"a million votes, {ours[2]}",
+            f"{ours[3]} s",
+            f"crowd-kit {theirs[3]} s",
+            f"the default, consensus, takes {default[3]} s",
+        ],
         [
             "answers saved by choosing questions",
             f"{saved['rte']} % on rte, {saved['web']} % on web",

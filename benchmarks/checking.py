@@ -115,7 +115,9 @@ def said(result: dict[str, int]) -> str:
     """The outcome in words."""
     runs = f"{result['runs']} run{'s' if result['runs'] > 1 else ''} measured again"
     share = 100 * result["same"] / result["numbers"]
-    return f"{runs}, " + ("all values as recorded" if share == 100 else f"{math.floor(share)}% of {result['numbers']:,} values as recorded")
+    return f"{runs}, " + (
+        "all values as recorded" if share == 100 else f"{math.floor(share)}% of {result['numbers']:,} values as recorded"
+    )
 
 
 def _too_long(*_: object) -> None:

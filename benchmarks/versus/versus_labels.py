@@ -2,7 +2,7 @@
 
     .venv-bench-neighbours/bin/python -m benchmarks run versus_labels     (make bench-neighbours makes the environment)
 
-A fit is a process of its own with a limit of processor time. All see the same votes, the last of several by one annotator on one item.
+A fit is a process of its own with a limit of processor time.
 """
 
 from __future__ import annotations
@@ -105,8 +105,9 @@ def report(names: list[str]) -> str:
     return "\n".join(
         [
             provenance(".venv-bench-neighbours/bin/python -m benchmarks run versus_labels", RUNS),
-            f"Labels that are right, in percent; {', '.join(versions)}. Every library with its default settings and its own rule for "
-            f"ties, a process of at most {LIMIT} processor seconds each, loading included. Labels of convarg_pairs were made by MACE from the same votes.\n",
+            f"Labels that are right, in percent; {', '.join(versions)}. Every library with its default settings and its own rule "
+            f"for ties, a process of at most {LIMIT} processor seconds each, loading included. Labels of convarg_pairs were made "
+            "by MACE from the same votes.\n",
             table(["set", *FITS], rows),
         ]
     )
