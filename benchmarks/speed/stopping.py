@@ -165,15 +165,15 @@ def report() -> str:
     return "\n\n".join(
         [
             provenance("python -m benchmarks run stopping", RUNS)
-            + "\nThe last columns count labels in which two fits differ; the last one those of now that neither the earlier rule "
-            "nor the end has. Fits that are not listed have no label that differs. A star marks those that reached their largest "
-            "number of iterations.",
+            + "\nThe last columns count labels in which two fits differ; the last one those of now that neither the earlier "
+            "rule nor the end has. Fits that are not listed have no label that differs. A star marks those that reached their "
+            "largest number of iterations.",
             f"**{len(SETS)} real sets.** {in_sum(found)}",
             rows(found, every=False),
             f"**Slower methods** ({', '.join(SLOW)}) on {', '.join(SMALL)}.",
             rows(slow, every=False),
-            "**A simulated crowd**: 1,000,000 votes on 100,000 items by 500 annotators, 15 classes, seed 0; not compared with the "
-            "end.",
+            "**A simulated crowd**: 1,000,000 votes on 100,000 items by 500 annotators, 15 classes, seed 0; not compared with "
+            "the end.",
             table(["method", "iterations, earlier rule", "iterations, now", "labels that differ, of 100,000"], crowd),
         ]
     )

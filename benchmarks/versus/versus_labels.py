@@ -105,9 +105,9 @@ def report(names: list[str]) -> str:
     return "\n".join(
         [
             provenance(".venv-bench-neighbours/bin/python -m benchmarks run versus_labels", RUNS),
-            f"Labels that are right, in percent; {', '.join(versions)}. Every library with its default settings and its own rule "
-            f"for ties, a process of at most {LIMIT} processor seconds each, loading included. Labels of convarg_pairs were made "
-            "by MACE from the same votes.\n",
+            f"Labels that are right, in percent; {', '.join(versions)}. Every library with its default settings and its own "
+            f"rule for ties, a process of at most {LIMIT} processor seconds each, loading included. Labels of convarg_pairs were "
+            "made by MACE from the same votes.\n",
             table(["set", *FITS], rows),
         ]
     )
