@@ -106,8 +106,8 @@ def report(names: list[str]) -> str:
         [
             provenance(".venv-bench-neighbours/bin/python -m benchmarks run versus_labels", RUNS),
             f"Labels that are right, in percent; {', '.join(versions)}. Every library with its default settings and its own "
-            f"rule for ties, a process of at most {LIMIT} processor seconds each, loading included. Labels of convarg_pairs were "
-            "made by MACE from the same votes.\n",
+            f"rule for ties, a process of at most {LIMIT} processor seconds each, loading included. Labels of convarg_pairs "
+            "were made by MACE from the same votes.\n",
             table(["set", *FITS], rows),
         ]
     )
