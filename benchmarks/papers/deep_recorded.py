@@ -2,9 +2,9 @@
 
     python -m benchmarks run deep_recorded [--seeds N]
 
-The paper's votes on 500 faces by 165 people cannot be had. In their place stand 500 of the sentences on films with the votes of
-203 people on them, four votes of each person as in the paper. Noise in the features stands for blur; extreme spammers answer all
-sentences at random. Priors are the paper's: Beta(1, 0.5) under noise, Beta(2, 1.3) under spammers.
+The paper's votes on 500 faces by 165 people cannot be had. In their place stand those of 500 sentences on films that votes are
+left on, by 203 people, four of each as in the paper. Noise in the features stands for blur; extreme spammers answer all sentences
+at random. Priors are the paper's: Beta(1, 0.5) under noise, Beta(2, 1.3) under spammers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from functools import cache
 
 import numpy as np
 
-import crowdwise
 from benchmarks.declaration import Benchmark
 from benchmarks.feature_sets import FeatureSet, sentence_polarity
 from benchmarks.page import interval, provenance, put, table
@@ -112,8 +111,9 @@ def main() -> None:
     sizes = np.mean([size(seed) for seed in seeds], axis=0)
     parts = [
         provenance(f"python -m benchmarks run deep_recorded --seeds {len(seeds)}", RUNS)
-        + f"\nSentence polarity: {sizes[0]:.0f} sentences and {sizes[1]:.0f} votes, at most {PER_ANNOTATOR} of each annotator; new "
-        f"sentences are the set's test part. Accuracy in percent, mean ± half width of the 95% interval over {len(seeds)} seeds.",
+        + f"\nSentence polarity: {sizes[0]:.0f} sentences and {sizes[1]:.0f} votes, at most {PER_ANNOTATOR} of each annotator; "
+        "new sentences are the set's test part. Accuracy in percent, mean ± half width of the 95% interval over "
+        f"{len(seeds)} seeds.",
     ]
     for study in studies:
         parts += [f"**{study}: labels**", shown(study, "labels"), f"**{study}: new sentences**", shown(study, "test")]
