@@ -2,9 +2,9 @@
 
     python -m benchmarks run deep_recorded [--seeds N]
 
-The paper's votes on 500 faces by 165 people cannot be had. In their place stand those of 500 sentences on films that votes are
-left on, by 203 people, four of each as in the paper. Noise in the features stands for blur; extreme spammers answer all sentences
-at random. Priors are the paper's: Beta(1, 0.5) under noise, Beta(2, 1.3) under spammers.
+The paper's votes on 500 faces cannot be had. In their place stand those on 500 sentences of films by 203 people, four of each
+as in the paper; sentences without a vote are left out. Noise in the features stands for blur; extreme spammers answer all
+sentences at random. Priors are the paper's: Beta(1, 0.5) under noise, Beta(2, 1.3) under spammers.
 """
 
 from __future__ import annotations
