@@ -4,9 +4,11 @@
     python -m benchmarks run NAME [--quick] [...]     measure; all further arguments are the benchmark's own (--help: which)
     python -m benchmarks run all --quick              every benchmark, tiny, as a test that they run
     python -m benchmarks page                         the pages again, from the records and tables there are
+    python -m benchmarks check [NAME ...]             does today's code give what is recorded? a few runs, at most 40 s each
 
 Figures are stale where files of the library that a benchmark measures (its room's, or its declaration says which) differ from
-those of the commit that the figures name. Where only a day is named, the last commit of that day counts.
+those of the commit that the figures name; where only a day is named, the last commit of that day counts. Most changes of files
+change no figure: `check` measures some runs again, drawn at random, and `list` says how many of their values were as recorded.
 """
 
 from __future__ import annotations
@@ -29,6 +31,11 @@ def main(words: list[str]) -> int:
             from benchmarks.running import run
 
             run(name, own)
+        case ["check", *names]:
+            from benchmarks.checking import check
+
+            for line in check(names):
+                print(line, flush=True)
         case ["page"]:
             from benchmarks.rendering import render
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchmarks.checking import said
 from benchmarks.declaration import FAMILIES, ROOMS, Script, scripts
 from benchmarks.page import block
 from benchmarks.provenance import changed_since, day_of, last_of, measured_in
@@ -21,7 +22,7 @@ def listing(rooms: list[str]) -> Iterator[str]:
         for script in scripts().values():
             if script.room == room:
                 yield f"  {script.name:22} {script.declared.question}"
-                yield f"  {'':22} needs: {needs(script)}; {state(script)}"
+                yield f"  {'':22} needs: {needs(script)}; {state(script)}{checked(script)}"
 
 
 def needs(script: Script) -> str:
@@ -51,6 +52,12 @@ def state(script: Script) -> str:
     commits = list(dict.fromkeys(commit or last_of(day) for day, commit in marks))
     told = ", ".join(commits[:3]) + (f" and {len(commits) - 3} more" if len(commits) > 3 else "")
     return f"{kind}measured {when} at {told}: {staleness(script, commits)}"
+
+
+def checked(script: Script) -> str:
+    """What became of runs that were measured again since, if any were."""
+    last = next((line for line in reversed(Records("checks").lines()) if line["key"] == script.name), None)
+    return f"; {said(last['result'])} on {last['day']} at {last['code']}" if last else ""
 
 
 def staleness(script: Script, commits: list[str]) -> str:

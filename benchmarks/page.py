@@ -16,11 +16,11 @@ __all__ = ["HOW_FAST", "IMAGES", "SHARED", "block", "interval", "page_of", "prov
 def put(section: str, text: str, path: Path | None = None) -> None:
     """Replace what stands between ``<!-- begin: section -->`` and ``<!-- end: section -->`` on the page that has them.
 
-    Links in the text are written as from the folder of the docs and made relative to the page. In a quick run the text is
-    only printed.
+    Links in the text are written as from the folder of the docs and made relative to the page. In a quick run or a check the
+    text is only printed.
     """
     print(text)
-    if QUICK:
+    if QUICK or kept.CHECKING:
         return
     path = path or page_of(section)
     if path is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import declaration, listing, page, provenance, records, rendering, running
+from benchmarks import checking, declaration, listing, page, provenance, records, rendering, running
 from benchmarks.declaration import ROOMS, scripts
 from benchmarks.places import DOCS, EVIDENCE, HOW_FAST, ROOT
 
@@ -149,6 +149,48 @@ def test_a_run_is_measured_once_and_never_while_pages_are_rendered(tmp_path: Pat
         kept.once("b", measure)
     assert len(asked) == 1
     assert [used["key"] for used in kept.used()] == ["a"]
+
+
+def test_values_are_compared_without_seconds() -> None:
+    kept = {"right": 0.9, "seconds": 1.0, "rows": [["a", float("nan"), None], [1, True, "x"]]}
+    assert checking.compared(kept, kept | {"right": 0.90001, "seconds": 7.0}) == (7, 7)
+    assert checking.compared(kept, kept | {"right": 0.91}) == (7, 6)
+    assert checking.compared([1.0, 2.0], [1.0]) == (1, 0)
+
+
+def test_a_check_measures_drawn_runs_again_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, now = records.Records("some", tmp_path), {"a": 0.5, "b": 0.6, "c": 0.7}
+    for key, value in now.items():
+        kept.add(key, value)
+    before = kept.path.read_text()
+    check = checking.Check("some", list(now))
+    monkeypatch.setattr(records, "CHECKING", check)
+    monkeypatch.setattr(records, "RENDERING", True)
+
+    def missing() -> float:
+        raise FileNotFoundError("no such thing")
+
+    assert [kept.once("a", lambda: 0.5), kept.once("b", lambda: 0.9), kept.once("c", missing)] == [0.5, 0.6, 0.7]
+    assert (check.runs, check.numbers, check.same) == (2, 2, 1)
+    assert check.failed == "FileNotFoundError: no such thing"
+    assert checking.said({"runs": 2, "numbers": 2, "same": 1}) == "2 runs measured again, 50% of 2 values as recorded"
+    assert kept.path.read_text() == before
+
+
+def test_the_list_says_what_became_of_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "Records", lambda name: records.Records(name, tmp_path))
+    script = declaration.Script("gp", "some", tmp_path, declaration.Benchmark("Why?"))
+    assert listing.checked(script) == ""
+    records.Records("checks", tmp_path).add("some", {"runs": 1, "numbers": 4, "same": 4})
+    assert listing.checked(script).startswith("; 1 run measured again, all values as recorded on ")
+
+
+def test_all_methods_stand_beside_the_same_majority_vote() -> None:
+    answers = importlib.import_module("benchmarks.answers")
+    sources, _ = answers.label_sources()
+    majority = answers.number(next(own["*mean*"] for name, own, _ in sources if name == "majority"))
+    for name, own, gaps in sources:
+        assert sum(gaps.values()) / len(gaps) == pytest.approx(answers.number(own["*mean*"]) - majority, abs=0.06), name
 
 
 def test_a_block_comes_from_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
