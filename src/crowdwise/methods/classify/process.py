@@ -98,8 +98,8 @@ class ProcessClassifier(OpenedProcess):
         return False
 
     _saved: ClassVar[tuple[str, ...]] = (*OpenedProcess._saved, "log_shares_")
-    # By default: epochs of a set that is not small, and steps of one that is. Adam moves a logarithm by about its rate in a step,
-    # so that in 1 / rate of them a length scale can change by a factor of e; the likelihood learns within them too.
+    # By default: epochs of a set that is not small, and steps of one that is. Adam moves a logarithm by about its rate in a
+    # step, so that in 1 / rate of them a length scale can change by a factor of e; the likelihood learns within them too.
     _usual_epochs: ClassVar[int] = 50
     _least_steps: ClassVar[int] = 333
 
