@@ -85,8 +85,8 @@ def real() -> str:
         "\nNot untouched by these figures: the smallest `tail` (3, of 1 to 3) and over what the mean bias is zero were chosen "
         "while looking at the real ratings, and the epochs of the networks (30, after 60) after six settings had been tried on "
         "the test reviews. How ties give the `resolution` was derived before it met these sets; the rule by which values "
-        "show steps was written with a look at how often 0 is answered in affect and wordsim, and tried on simulated crowds. Figures "
-        "on sets that had no say may be lower."
+        "show steps was written with a look at how often 0 is answered in affect and wordsim, and tried on simulated crowds. "
+        "Figures on sets that had no say may be lower."
     )
     return "\n".join(text)
 
@@ -138,7 +138,9 @@ def uneven() -> str:
         scores, known = {method: [run[method] for run in runs] for method in METHODS}, [run["known"][0] for run in runs]
         for k, (what, digits) in enumerate((("noise of the best", 2), ("RMSE", 3))):
             cells = [interval([score[k] for score in scores[method]], 1, digits) for method in METHODS]
-            found.append([f"{n_items:,} items{', rounded' * bool(step)}", what, *cells, interval(known, 1, 3) if what == "RMSE" else "-"])
+            found.append(
+                [f"{n_items:,} items{', rounded' * bool(step)}", what, *cells, interval(known, 1, 3) if what == "RMSE" else "-"]
+            )
     head = "\n**Uneven crowds.** Noise of 0.2 (the best), 0.5, 1, 1.5, 2, 2, 3, 3, 4, 4; five answers per item, 4 seeds. "
     head += "*Rounded*: to steps of a half, so that the noise of the best is 0.25:\n"
     return "\n".join([head, table(["items", "measure", *METHODS, "noise known"], found)])

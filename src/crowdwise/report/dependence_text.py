@@ -100,7 +100,7 @@ def labeling_lines(found: Dependence, votes: Annotations, readings: Sequence[Res
         )
         more = ", ..." if votes.n_classes > 5 else ""
         yield f"reading {index}, where {_who(reading, votes)}: {shares}{more}"
-    differ, such = _differences(votes, *readings[:2], most)
+    differ, such = _differences(votes, readings[0], readings[1], most)
     yield f"they differ in {differ:,} of {count(votes.n_items, 'label')}{such}; aggregate --readings FILE writes both"
 
 
@@ -109,7 +109,8 @@ def other_labels_line(votes: Annotations, result: Result, reading: Result, most:
     differ, such = _differences(votes, result, reading, most)
     if not differ:
         return "counted so, no label would be another"
-    return f"counted so, {differ:,} of {count(votes.n_items, 'label')} would be others{such}; aggregate --readings FILE writes them"
+    of = count(votes.n_items, "label")
+    return f"counted so, {differ:,} of {of} would be others{such}; aggregate --readings FILE writes them"
 
 
 def _differences(votes: Annotations, first: Result, second: Result, most: int) -> tuple[int, str]:

@@ -15,7 +15,13 @@ from crowdwise.estimator.costs import Costs
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Integers
 from crowdwise.methods.labels.grouping import given_groups
-from crowdwise.report.dependence_text import dependence_facts, dependence_lines, labeling_lines, other_labels_line, trusted_lines
+from crowdwise.report.dependence_text import (
+    dependence_facts,
+    dependence_lines,
+    labeling_lines,
+    other_labels_line,
+    trusted_lines,
+)
 from crowdwise.report.text import count, some
 from crowdwise.trust.crowd.cautious import believed, refitted
 from crowdwise.trust.crowd.dependence import Dependence, colluding, is_majority, rooted, settled

@@ -86,7 +86,9 @@ def test_the_noise_of_a_precise_annotator_is_found_in_rounded_answers_too(name: 
 
 def of_values(values: Floats) -> Problem:
     """These values, four to an item."""
-    return Problem.of(Ratings.from_arrays(np.arange(len(values)) // 4, np.arange(len(values)) % 4, values), np.full((100, 1), np.nan))
+    return Problem.of(
+        Ratings.from_arrays(np.arange(len(values)) // 4, np.arange(len(values)) % 4, values), np.full((100, 1), np.nan)
+    )
 
 
 def test_steps_are_seen_where_no_value_stands_out() -> None:

@@ -88,7 +88,7 @@ class GaussianCrowd(RatingMethod):
     )
     resolution: float | None = setting(
         None,
-        "Bayes: answers are known up to this share of the crowd's noise variance; by default as far as their steps or ties show rounding.",
+        "Bayes: answers are known up to this share of the crowd's noise variance; by default as steps or ties show.",
         low=0,
         optional=True,
     )

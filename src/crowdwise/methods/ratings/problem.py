@@ -15,6 +15,7 @@ __all__ = ["Problem"]
 # Values are steps of a scale where so many answers have each, and the most frequent at most so many times a neighbour's.
 _PER_VALUE, _ALONE = 4, 2
 
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Values with mean zero and variance one in each dimension.
