@@ -83,8 +83,8 @@ def panel_lines(found: Findings, target: float, n_classes: int) -> Iterator[str]
         if found.panels["accuracy"][0] < blind + _HARDLY:
             # One label for everything is as good, so that a target which is reached says nothing for a judge.
             yield (
-                f"one label for all items is expected to be right in {blind:.3f} of the cases by itself: these votes do not show "
-                "what judges are worth"
+                f"one label for all items is expected to be right in {blind:.3f} of the cases by itself: these votes do not "
+                "show what judges are worth"
             )
         yield (
             "expected where every judge of a panel votes on every item, and judges err independently between families, given "
