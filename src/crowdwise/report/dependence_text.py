@@ -109,8 +109,8 @@ def other_labels_line(votes: Annotations, result: Result, reading: Result, most:
     differ, such = _differences(votes, result, reading, most)
     if not differ:
         return "counted so, no label would be another"
-    of = count(votes.n_items, "label")
-    return f"counted so, {differ:,} of {of} would be others{such}; aggregate --readings FILE writes them"
+    others = f"{differ:,} of {count(votes.n_items, 'label')} would be others{such}"
+    return f"counted so, {others}; aggregate --readings FILE writes them"
 
 
 def _differences(votes: Annotations, first: Result, second: Result, most: int) -> tuple[int, str]:

@@ -44,7 +44,7 @@ def panel_lines(found: Findings, target: float, n_classes: int) -> Iterator[str]
     """What judges add, what panels are worth, and how far to believe that."""
     if found.model is None:
         if n_classes < 2:
-            yield "all votes are for one class, and do not say how often anybody is right; name them all (--classes A,B)"
+            yield "all votes are for one class, and say nothing of how often anybody is right: name all classes (--classes A,B)"
             return
         yield (
             "how often anybody is right cannot be seen in votes of fewer than three independent voices: name known labels "

@@ -130,6 +130,6 @@ def repeat_lines(votes: Annotations) -> list[str]:
     if votes.soft or votes.anonymous or not again.any():
         return []
     return [
-        f"{int(again.sum()):,} of {votes.n_votes:,} votes repeat a judge's vote on the same item; those of one judge on "
-        "an item are one soft vote (--repeats last or first takes one of them)"
+        f"{int(again.sum()):,} of {votes.n_votes:,} votes repeat a judge's vote on the same item; those of one judge on an "
+        "item are one soft vote (--repeats last or first takes one of them)"
     ]

@@ -272,17 +272,21 @@ def test_features_that_are_noise_do_not_talk_the_votes_down(name: str) -> None:
 @pytest.mark.parametrize("n_items", [30, 60])
 def test_sets_of_one_batch_have_the_steps_to_learn_as_well(n_items: int) -> None:
     """With an epoch per step there were too few for a likelihood to learn, and noise talked the votes down."""
-    rng = np.random.default_rng(0)
-    noise, truth = rng.normal(size=(n_items + 300, 10)), rng.permutation(np.arange(n_items + 300) % 2)
-    votes = votes_on(truth[:n_items], even(10, 2, 0.85), share=0.3)
-    with quiet():
-        by_votes = float((crowdwise.make("dawid-skene").fit(votes).result_.codes == truth[:n_items]).mean())
-        model = crowdwise.make("svgpcr", likelihood="robust-max", random_state=0).fit(noise[:n_items], votes)
-        fixed = clone(model).set_params(epsilon="fixed").fit(noise[:n_items], votes)
-    assert learned(model) > 0.1
-    assert (model.result_.codes == truth[:n_items]).mean() > by_votes - 0.05
-    unlikely = [-np.log(m.predict_proba(noise[n_items:])[np.arange(300), truth[n_items:]]).mean() for m in (model, fixed)]
-    assert unlikely[0] < 1.0 < unlikely[1]
+    found = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        noise, truth = rng.normal(size=(n_items + 300, 10)), rng.permutation(np.arange(n_items + 300) % 2)
+        votes = votes_on(truth[:n_items], even(10, 2, 0.85), share=0.3)
+        model = crowdwise.make("svgpcr", likelihood="robust-max", scaling="columns", random_state=0)
+        with quiet():
+            by_votes = crowdwise.make("dawid-skene").fit(votes).result_.codes == truth[:n_items]
+            learns = model.fit(noise[:n_items], votes)
+            fixed = clone(model).set_params(epsilon="fixed").fit(noise[:n_items], votes)
+        unlikely = [-np.log(m.predict_proba(noise[n_items:])[np.arange(300), truth[n_items:]]).mean() for m in (learns, fixed)]
+        found.append([(learns.result_.codes == truth[:n_items]).mean() - by_votes.mean(), *unlikely])
+    gain, learnt, fixed_eps = np.mean(found, axis=0)
+    assert gain > -0.05
+    assert learnt < 1.0 < fixed_eps
 
 
 def test_rows_without_votes_are_no_steps() -> None:
@@ -290,8 +294,8 @@ def test_rows_without_votes_are_no_steps() -> None:
     votes = VOTES.take_votes(VOTES.item < 40)
     model = crowdwise.make("svgpcr", likelihood="softmax", scaling="columns", inducing=9, random_state=0)
     with quiet():
-        assert model.fit(FEATURES, votes).result_.n_iter == 100
-        assert clone(model).set_params(batch_size=20).fit(FEATURES, votes).result_.n_iter == 50
+        assert model.fit(FEATURES, votes).result_.n_iter == 333
+        assert clone(model).set_params(batch_size=5).fit(FEATURES, votes).result_.n_iter == 50
         assert clone(model).set_params(epochs=3).fit(FEATURES, votes).result_.n_iter == 3
 
 

@@ -77,6 +77,7 @@ class GPNETCR(ProcessClassifier):
 
     name: ClassVar[str] = "gpnetcr"
     _usual_epochs: ClassVar[int] = 30
+    _least_steps: ClassVar[int] = 100
 
     @property
     def bound_(self) -> dict[str, float]:

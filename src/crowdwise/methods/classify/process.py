@@ -32,9 +32,8 @@ from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
 __all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"]
 
 
-# Steps that are taken before a likelihood learns, and in all: the smallest sets have one batch, and with fifty steps their
-# likelihood would learn nothing, however wrong it was.
-_FIRST_STEPS, _LEAST_STEPS = 50, 100
+# Steps that are taken before a likelihood learns.
+_FIRST_STEPS = 50
 # The paper's epsilon.
 _PAPERS = 1e-3
 
@@ -82,7 +81,7 @@ class ProcessClassifier(OpenedProcess):
     )
     epochs: int | None = setting(
         None,
-        "Most passes over the items; by default 50, or as many as 100 steps take on a small set.",
+        "Most passes over the items; by default 50, or as many as 333 steps take on a small set.",
         low=1,
         whole=True,
         optional=True,
@@ -99,8 +98,10 @@ class ProcessClassifier(OpenedProcess):
         return False
 
     _saved: ClassVar[tuple[str, ...]] = (*OpenedProcess._saved, "log_shares_")
-    # Epochs by default of a set that is not small.
+    # By default: epochs of a set that is not small, and steps of one that is. Adam moves a logarithm by about its rate in a
+    # step, so that in 1 / rate of them a length scale can change by a factor of e; the likelihood learns within them too.
     _usual_epochs: ClassVar[int] = 50
+    _least_steps: ClassVar[int] = 333
 
     def _name_network(self, network: Any) -> None:
         if network is not None:
@@ -140,7 +141,7 @@ class ProcessClassifier(OpenedProcess):
         return str(self.model_.spec[name])
 
     def _most_epochs(self, n_items: int) -> int:
-        return most_epochs(self.epochs, n_items, self.batch_size, self._usual_epochs, _LEAST_STEPS)
+        return most_epochs(self.epochs, n_items, self.batch_size, self._usual_epochs, self._least_steps)
 
     @property
     def _epochs(self) -> int:

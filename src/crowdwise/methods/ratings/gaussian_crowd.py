@@ -88,7 +88,8 @@ class GaussianCrowd(RatingMethod):
     )
     resolution: float | None = setting(
         None,
-        "Bayes: answers are known up to this share of the crowd's noise variance; by default as steps or ties show.",
+        "Bayes: answers are known up to this share of the crowd's noise variance; by default as far as steps or ties show "
+        "rounding.",
         low=0,
         optional=True,
     )

@@ -46,8 +46,8 @@ __all__ = ["AutoClassifier"]
 # Items below which a classifier trained on some of them says little about one trained on all; and to which a sample shrinks
 # before candidates are skipped instead.
 _FEWEST_ITEMS, _FEWEST_SAMPLED = 200, 1_000
-# What is trained on rows that are no array, and cannot be dealt into folds here; and on so few items that there is no comparison:
-# a model of how features come about needs fewer items than one of classes given features (Ng and Jordan 2002).
+# What is trained on rows that are no array, and cannot be dealt into folds here; and on so few items that there is no
+# comparison: a model of how features come about needs fewer items than one of classes given features (Ng and Jordan 2002).
 _ON_OTHER_ROWS, _ON_FEW_ITEMS = "ccem", "raykar (classifier=gaussian)"
 
 
