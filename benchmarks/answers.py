@@ -141,6 +141,18 @@ def beside_libraries() -> tuple[list[str], Table]:
     return row, one
 
 
+def asking() -> tuple[list[str], list[Table]]:
+    """What choosing questions saves, as a row."""
+    found = {
+        name: next(one for one in tables("campaigns", "active curves", name) if one.label == name)
+        for name in ("rte", "web", "sentence_polarity, recorded")
+    }
+    rte, web, recorded = (column(one, "saving (%)") for one in found.values())
+    saved = f"{rte['warm-information']} % on rte, {web['warm-information']} % on web"
+    lacking = f"{recorded['DALC: predictive-entropy+expertise']} % with features on sentence_polarity"
+    return ["answers saved by choosing questions", saved, "random questions", lacking], list(found.values())
+
+
 def in_short() -> str:
     """What a newcomer should know of each question, good or bad, in a line each."""
     sources, _ = label_sources()
@@ -153,13 +165,7 @@ def in_short() -> str:
     million = {(row[1].split()[0], row[2]): row for row in timed.rows if row[0] == "1,000,000"}
     ours, theirs = million["crowdwise", "dawid-skene"], million["crowd-kit", "DawidSkene"]
     default = million["crowdwise", "consensus"]
-    found = {
-        name: next(one for one in tables("campaigns", "active curves", name) if one.label == name)
-        for name in ("rte", "web", "sentence_polarity, recorded")
-    }
-    savings = {name: column(one, "saving (%)") for name, one in found.items()}
-    saved = {name: savings[name]["warm-information"] for name in ("rte", "web")}
-    lacking = savings["sentence_polarity, recorded"]["DALC: predictive-entropy+expertise"]
+    asked, curves = asking()
     classified = {name: tables("classifiers", f"learn {name}")[0] for name in SETS}
     learn = {name: column(one, "test accuracy") for name, one in classified.items()}
     gained = {name: number(by["aggnet"]) - number(by["two-stage majority"]) for name, by in learn.items()}
@@ -185,12 +191,7 @@ def in_short() -> str:
             f"crowd-kit {theirs[3]} s",
             f"the default, consensus, takes {default[3]} s",
         ],
-        [
-            "answers saved by choosing questions",
-            f"{saved['rte']} % on rte, {saved['web']} % on web",
-            "random questions",
-            f"{lacking} % with features on sentence_polarity",
-        ],
+        asked,
         [
             "test accuracy of a network that learns from votes (aggnet)",
             f"{max(gained.values()):+.1f} points at best",
@@ -198,7 +199,7 @@ def in_short() -> str:
             f"{min(gained.values()):+.1f} at worst, of {len(gained)} sets",
         ],
     ]
-    measured = days([mean, labels_of_libraries, accepted, timed, *found.values(), *classified.values()])
+    measured = days([mean, labels_of_libraries, accepted, timed, *curves, *classified.values()])
     short = table(["", "crowdwise", "beside", "where it loses"], rows).replace("---:", "---")
     return f"{short}\n\nMeasured from {measured[0]} to {measured[-1]}."
 

@@ -55,7 +55,7 @@ def state(script: Script) -> str:
 
 
 def confirmed(script: Script, stale: str) -> str:
-    """The same with what became of runs that were measured again; *confirmed* where they were the same and nothing changed since."""
+    """With what became of runs that were measured again; *confirmed* where they were the same and nothing changed since."""
     last = next((line for line in reversed(Records("checks").lines()) if line["key"] == script.name), None)
     if last is None or stale == "current":
         return stale
