@@ -121,8 +121,9 @@ def report(names: list[str]) -> str:
     return "\n".join(
         [
             provenance(".venv-bench-neighbours/bin/python -m benchmarks run versus_labels", RUNS),
-            f"Labels that are right, in percent, on sets of at most 30,000 votes; {', '.join(versions)}. Every library with its "
-            f"default settings and its own rule for ties, a process of at most {LIMIT} processor seconds each, loading included.\n",
+            f"Labels that are right, in percent, on sets of at most 30,000 votes; {', '.join(versions)}. Every library with "
+            f"its default settings and its own rule for ties, a process of at most {LIMIT} processor seconds each, loading "
+            "included.\n",
             table(["set", *FITS], rows),
         ]
     )
