@@ -34,7 +34,7 @@ BENCHMARK = Benchmark(
     sections=("gp epochs",),
     data=("mnist",),
     packages=("torch",),
-    renders=("simulated",),
+    renders=("simulated mnist",),
     quick="mnist --seeds 1 --adam-epochs 1 --dry-run",
 )
 

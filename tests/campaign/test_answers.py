@@ -119,6 +119,19 @@ def test_a_newcomer_is_like_the_crowd_and_few_votes_say_little() -> None:
     assert beliefs.information(q)[0, -1] > expected_gain.information(q, beliefs.mean)[0, -1] + 0.01
 
 
+def test_a_newcomer_to_a_network_is_like_the_crowd_on_the_item() -> None:
+    votes = extended(votes_of([2, 6], [0, 0]), annotators=["new"])
+    started = np.broadcast_to([[0.5, 0.5], [0.5, 0.5]], (2, 2, 2))
+    own = np.array([[RightOrWrong(np.array([[right]]), 2).matrix(0) for right in row] for row in ((0.9, 0.7), (0.5, 0.9))])
+    learnt = np.concatenate([own, started[:, None]], axis=1)
+    result = fake_result(votes, np.full((votes.n_items, 2), 0.5), np.full((3, 2, 2), 0.5), 1e9)
+    model = SimpleNamespace(confusion_of=lambda features: learnt)
+    found = Answers(result, model, np.zeros((votes.n_items, 1))).of(np.arange(2))
+    # Six of the eight votes are the second one's.
+    assert found.rightness(np.full((2, 2), 0.5)) == pytest.approx(np.array([[0.9, 0.7, 0.75], [0.5, 0.9, 0.8]]))
+    assert learnt[0, 2, 0, 0] == 0.5
+
+
 def test_no_votes_at_all_leave_the_prior() -> None:
     votes = no_votes(2, 3, 4)
     result = SimpleNamespace(

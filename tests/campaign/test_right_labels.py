@@ -71,7 +71,7 @@ def test_the_mixture_over_crowds_is_the_enumerated_one() -> None:
 
 def test_large_sets_are_as_wide_as_crowds_differ() -> None:
     # Crowds decide where items are many: the ends are the shares right at +-1.645 standard deviations.
-    rows, counts = [[0.9, 0.1]] * 30_000, [4] * 30_000
+    rows, counts = [[0.1, 0.9], [0.9, 0.1]] * 15_000, [4] * 30_000
     _, low, high = expected_accuracy(believed(rows, some_votes(counts)))
     assert low == pytest.approx(in_crowd(rows[0], 4, 1.645), abs=0.003)
     assert high == pytest.approx(in_crowd(rows[0], 4, -1.645), abs=0.003)
@@ -112,6 +112,38 @@ def test_where_a_rule_without_a_range_was_sure_and_half_the_labels_wrong() -> No
     assert accuracy_words(result) == "expected accuracy unknown: most items have at most one vote"
     loop = ActiveLoop(Raykar(), votes=drawn.votes, features=features)
     assert loop.stop(target=0.7) == ""
+
+
+def one_sided(n_against: int, n_all: int) -> Annotations:
+    """Two votes per item for "no"; on some items two of three say "yes", and never the same two."""
+    rows = [(f"i{n:02}", f"a{(n + v) % 40}", "no") for n in range(n_all) for v in range(2 - (n < n_against))]
+    rows += [(f"i{n:02}", f"b{v}{n}", "yes") for n in range(n_against) for v in range(2)]
+    return Annotations.from_arrays(*map(list, zip(*rows, strict=True)))
+
+
+def test_a_model_that_gave_up_a_class_against_the_votes_is_not_believed() -> None:
+    """Dawid-Skene on few votes of a skewed set: one class is left, every other vote is an error, and nothing is doubted."""
+    votes = one_sided(12, 60)
+    sure = np.tile([1 - 1e-9, 1e-9], (60, 1))
+    result = believed(sure, votes)
+    assert RightLabels.of(sure[:, 0][None], np.ones(1), 60).quantile(0.05) == 1
+    assert accuracy_words(result) == "expected accuracy unknown: no label is 'yes', against the votes on 12 items"
+    assert chance_of(result, 0.8) == 0
+    assert expected_accuracy(result)[1:] == (0, 1)
+    # Of the others alone, something is known.
+    assert chance_of(result, 0.8, np.arange(12, 60)) > 0.95
+    # To it, new votes would be errors as well.
+    assert plan(result, 0.8).out_of_reach == 1
+
+
+def test_a_class_that_nobody_is_may_be_given_up_where_the_range_leaves_room() -> None:
+    votes = one_sided(3, 60)
+    doubted = believed(np.tile([0.9, 0.1], (60, 1)), votes)
+    assert accuracy_words(doubted).startswith("expected accuracy 90%")
+    # Who asks what the model believes, or checks labels, is told that.
+    doubted.confidence_source, doubted.posterior = "model", np.tile([1.0, 0.0], (60, 1))
+    doubted.confidence = doubted.posterior.max(axis=1)
+    assert accuracy_words(doubted) == "expected accuracy 100% (90% interval 100% to 100%, if the model is right)"
 
 
 def test_classifiers_are_no_surer_than_experience_allows() -> None:

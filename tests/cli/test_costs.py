@@ -37,13 +37,13 @@ def test_abstaining_alone_counts_every_mistake_as_one(run: Run, costs: Path) -> 
     assert [row["label"] for row in facts["labels"]] == [None, None, "cat", None]
     assert facts["n_abstained"] == 3
     assert "3 items without a label by --abstain" in result.stderr
-    assert "dearest" not in result.stderr
+    assert "most expensive" not in result.stderr
 
 
 def test_what_was_not_asked_for_is_not_spoken_of(run: Run, costs: Path) -> None:
     said = run("aggregate", "votes.csv", "-m", "majority", "--costs", "costs.csv", "-o", "labels.csv").stderr
     assert "--abstain" not in said
-    assert "the dearest mistake is to label an item cat that is dog: 5" in said
+    assert "the most expensive mistake is to label an item cat that is dog: 5" in said
 
 
 def test_shards_write_the_same_labels(run: Run, costs: Path) -> None:

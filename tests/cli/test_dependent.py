@@ -179,6 +179,12 @@ def test_a_trusted_annotator_settles_it(run: Run, folder: Path, truth: pl.Series
     plain_frame, frame = (pl.read_csv(folder / f"{name}.csv").sort("item") for name in ("plain", "told"))
     assert frame["label"].to_list() == plain_frame["label"].to_list()
     assert (frame["confidence"] >= plain_frame["confidence"] - 1e-6).all()
+    if not where:
+        result = run("aggregate", "verdicts.csv", *FIT, "--trusted", "ann", "-o", "told.csv", "--readings", "both.csv")
+        both = pl.read_csv(folder / "both.csv")
+        differ = int((both["label"] != both["reading_1"]).sum())
+        assert differ > 50
+        assert f"counted so, {differ} of 300 labels would be others, such as that of " in result.stderr
     refused = run("aggregate", "verdicts.csv", *FIT, "-o", "x.csv", "--trusted", "nobody", *where, code=2)
     assert "no annotator is called 'nobody'" in refused.stderr
 

@@ -173,8 +173,8 @@ def test_models_within_families_by_name_columns_or_table(run: Run, folder: Path,
     [
         ("a,x,1\nb,x,2\n", "fewer than three independent voices"),
         ("a,x,1\nb,x,2\na,y,1\nb,y,1\n", "fewer than three independent voices"),
-        ("a,x,1\na,y,1\na,z,1\n", "fewer than three"),
-        ("a,x,1\na,y,2\na,z,1\n", "all judges: expected accuracy"),
+        ("a,x,1\na,y,1\na,z,1\n", "all votes are for one class"),
+        ("a,x,1\na,y,2\na,z,1\n", "one label for all items is expected to be right in 1.000 of the cases by itself"),
     ],
     ids=["one judge", "two judges", "one class", "one item"],
 )
@@ -190,8 +190,12 @@ def test_repeated_samples_are_one_soft_vote(run: Run, folder: Path) -> None:
     lines = [{"id": f"q{n}", "judge": j, "votes": ["good", "good", "bad"] if (n + k) % 3 else ["bad"] * 3}
              for n in range(12) for k, j in enumerate("abc")]  # fmt: skip
     (folder / "samples.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    run("judges", "samples.jsonl", *FIT, "-o", "judges.csv")
+    done = run("judges", "samples.jsonl", *FIT, "-o", "judges.csv")
     assert pl.read_csv(folder / "judges.csv")["n_votes"].to_list() == [12, 12, 12]
+    assert "72 of 108 votes repeat a judge's vote on the same item; those of one judge on an item are" in done.stderr
+    assert "all count" not in done.stderr
+    one = run("judges", "samples.jsonl", *FIT, "--repeats", "last", "-o", "judges.csv")
+    assert "one soft vote" not in one.stderr
 
 
 def test_logprobs_are_soft_votes(run: Run, folder: Path) -> None:

@@ -90,6 +90,8 @@ def test_nothing_left_to_ask_is_said_in_words(run: Run, folder: Path) -> None:
     lines = run("suggest", "all.csv", "--budget", "2").stderr.splitlines()
     assert lines[0] == "no question"
     assert lines[1].startswith("the budget is not spent: ")
+    # Dawid-Skene calls both items q and is sure of it, though the votes on one are even.
+    assert lines[2] == "dawid-skene: expected accuracy unknown: no label is 'p', against the votes on 1 item"
 
 
 def test_the_pool_may_be_parquet(run: Run, campaign: Path) -> None:
@@ -219,6 +221,8 @@ def test_a_plan_for_people_and_for_machines(run: Run, campaign: Path) -> None:
     )
     assert set(document) == {"method", "target", "probability", "expected_accuracy", "more_votes", "out_of_reach"}
     assert document["method"] == "bayes-gc"
+    # What is unknown is no number.
+    assert set(document["expected_accuracy"].values()) == {None}
 
 
 def test_a_target_that_is_reached_needs_nothing_more(run: Run, campaign: Path) -> None:

@@ -61,6 +61,31 @@ def train(run: Run, features: str = "X.npz", *more: str, **options: Any) -> Any:
 # -- train ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+def test_of_a_process_it_is_said_what_it_chose_and_whether_it_converged(run: Run, files: Path) -> None:
+    given = [
+        "train",
+        "votes.csv",
+        "--features",
+        "X.npz",
+        "--method",
+        "svgpcr",
+        "--set",
+        "inducing=8",
+        "--set",
+        "scaling=columns",
+    ]
+    given += ["--save", "model", "-o", "labels.csv"]
+    short = run(*given, "--set", "likelihood=softmax", "--set", "epochs=3").stderr
+    assert "svgpcr: NOT converged after 3 epochs; likelihood softmax, scaling columns" in short
+    result = run(*given, "--json")
+    document, model = json.loads(result.stdout), crowdwise.load("model")
+    assert (document["likelihood"], document["scaling"]) == (model.likelihood_, "columns")
+    assert document["bound"] == pytest.approx(sum(model.bound_.values()))
+    state = "converged" if document["converged"] else "NOT converged"
+    assert f"svgpcr: {state} after 100 epochs; likelihood {model.likelihood_}, scaling columns" in result.stderr
+
+
 def test_the_command_is_as_sure_as_the_library(run: Run, files: Path) -> None:
     given = ["train", "votes.csv", "--features", "X.npz", "--method", "raykar", "-o", "labels.csv", "--save", "model"]
     said = run(*given).stderr

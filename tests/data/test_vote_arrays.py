@@ -115,6 +115,7 @@ VOTES: dict[str, Any] = {
     "absent votes": np.array([[np.nan, 1.0], [0.0, 1.0]]),
     "a mark of absent votes": np.array([[-1, 1], [0, 1]]),
     "unanimous zeros": np.array([[0, 0], [0, 1], [1, 0]]),
+    "annotators who always say the same": np.tile([0, 2], (30, 1)),
     "text": np.array([["a", "b"], ["b", "a"]]),
     "objects": ONE_HOT.astype(int).astype(object),
     "one column": np.ones((5, 1)),
@@ -142,8 +143,19 @@ REFUSED: dict[str, tuple[Any, str]] = {
         np.vstack([ONE_HOT, [1, 1, 0]]).astype(int),
         "but for 1 row, such as 1, 1, 0: one-hot.*wrong.*NaN.*votes of",
     ),
-    "counts of votes": (COUNTS, r"votes counted per class.*y / y.sum\(axis=1, keepdims=True\).*or votes of 3 annotators"),
+    "counts of votes": (
+        COUNTS,
+        r"votes counted per class.*sums to 5 .*y / y.sum\(axis=-1, keepdims=True\).*or votes of 3 annotators",
+    ),
     "counts of votes, one item without any": (np.vstack([COUNTS, [0, 0, 0]]), "votes counted per class"),
+    "counts of votes, none of them 0": (COUNTS + 1, r"votes counted per class.*sums to 8 "),
+    "counts of varying numbers of votes": (
+        COUNTS * (1 + np.arange(40) % 2)[:, None],
+        "votes counted per class, for some numbers",
+    ),
+    "percentages": (90.0 * ONE_HOT + 5 * (1 - ONE_HOT), r"percentages.*sums to 100 .*or votes of 3 annotators"),
+    "two labels per row": ((1 - ONE_HOT).astype(int), r"several labels per row, for every row sums to 2 "),
+    "rounded shares": (np.array([[0.33, 0.33, 0.33], [0.5, 0.5, 0.08]]), r"rounded shares, .*axis=-1.*softmax"),
     "a 2 in a one-hot row": (np.vstack([ONE_HOT, [0, 2, 0]]).astype(int), "counted per class"),
     "rows of zeros": (np.vstack([ONE_HOT, np.zeros(3)]).astype(int), "1 row of zeros.*NaN.*votes of 3 annotators"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,21 @@ def test_the_most_probable_tokens_are_a_vote(tmp_path: Path) -> None:
     first = 1 / (1 + 2.718281828459045**-1)
     assert votes.weights.tolist() == pytest.approx([1, first, 1 - first, 2 / 3, 1 / 3])
     assert "log-probabilities of 3 of 3 votes leave" in notes[-1]
+
+
+def test_tokens_that_differ_in_case_are_one_class(tmp_path: Path) -> None:
+    # The token that says yes would be left out, and a vote of 0.8 for yes be one of 1 for no.
+    tokens = [{"token": " Yes", "logprob": -0.5}, {"token": "YES", "logprob": -1.5}, {"token": "no", "logprob": -2.0}]
+    path = write_lines(tmp_path / "v.jsonl", [{"id": "q", "judge": "a", "top": tokens}])
+    yes, no = math.exp(-0.5) + math.exp(-1.5), math.exp(-2.0)
+    expected = pytest.approx([yes / (yes + no), no / (yes + no)])
+    assert read(path, probabilities="top", classes=["yes", "no"]).weights.tolist() == expected
+    # Without classes only where it is asked for, and not between classes that differ in case alone.
+    assert read(path, probabilities="top").classes.tolist() == ["YES", "Yes", "no"]
+    folded = read(path, probabilities="top", fold_case=True)
+    assert (folded.classes.tolist(), folded.weights.tolist()) == (["YES", "no"], expected)
+    apart = read(path, probabilities="top", classes=["Yes", "YES", "no"])
+    assert apart.weights.tolist() == pytest.approx([math.exp(-0.5) / (yes + no), math.exp(-1.5) / (yes + no), no / (yes + no)])
 
 
 def test_logarithms_that_sum_to_one_need_no_note(tmp_path: Path) -> None:

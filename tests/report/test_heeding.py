@@ -24,13 +24,13 @@ def test_most_of_a_crowd_is_never_dropped_as_spammers() -> None:
     said: list[str] = []
     result = make("majority").fit(demo().votes).result_
     names = result.votes.annotators.tolist()
-    assert without_spammers(result, names[:7], False, said.append) == (result, [])
+    assert without_spammers(result, names[:7], Dependence(), said.append) == (result, [])
     assert "no spammers are dropped: 7 of 12 annotators look like some" in said.pop()
-    kept, dropped = without_spammers(result, names[:1], False, said.append)
+    kept, dropped = without_spammers(result, names[:1], Dependence(), said.append)
     assert dropped == names[:1]
     assert kept.votes.n_annotators == 11
     assert said == [f"dropped 1 spammer: {names[0]}"]
-    assert without_spammers(result, [], False, said.append)[1] == []
+    assert without_spammers(result, [], Dependence(), said.append)[1] == []
     assert len(said) == 1
 
 
@@ -61,6 +61,11 @@ def test_nobody_is_dropped_while_a_reading_of_the_votes_is_open() -> None:
     assert left.result is result
     assert left.document() == {}
     assert "no spammers are dropped: where annotators share errors" in said[0]
+    assert said[0].endswith("; aggregate --drop-colluders or --fuse-groups first")
+    # With two readings open, it does not help to count one of them as fused.
+    two = Heeded(result, Dependence(alone.readings * 2), changed=True).without_spammers(0.05, said.append)
+    assert two.result is result
+    assert "choose between the readings first (--trusted NAME or --gold FILE)" in said[1]
 
 
 def test_labels_by_reading_stand_beside_those_that_are_written() -> None:

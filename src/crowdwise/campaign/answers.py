@@ -1,8 +1,9 @@
 """What annotators are expected to answer, as far as a fitted model knows.
 
 A model whose annotators depend on the item says so itself: `expertise(rows)` (yan, dalc: the probability of a right answer,
-errors uniform) or `confusion_of(rows)` (instance-confusion, conal, annot-mix: whole matrices). Of every other model the rows
-of confusion matrices are Dirichlet:
+errors uniform) or `confusion_of(rows)` (instance-confusion, conal, annot-mix: whole matrices). Of who gave no votes a network
+knows only where it started: there the mean of the others counts, by their votes. Of every other model the rows of confusion
+matrices are Dirichlet:
 
     R_a[k] ~ Dir(concentration_a[k])
 
@@ -27,6 +28,7 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.communities import CommunityConfusion
 
 if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import Result
 
 __all__ = ["Answers", "Beliefs", "Matrices", "RightOrWrong", "Rows"]
@@ -161,7 +163,10 @@ class Answers:
         key = each.tobytes()
         if self._last is None or self._last[0] != key:
             found = np.asarray(getattr(self.model, self.by_item)(self.features[each]), float)
-            known = RightOrWrong(found, self.result.votes.n_classes) if self.by_item == "expertise" else Matrices(found)
+            votes = self.result.votes
+            known = (
+                RightOrWrong(found, votes.n_classes) if self.by_item == "expertise" else Matrices(_with_newcomers(found, votes))
+            )
             self._last = key, known
         beliefs = self._last[1]
         if isinstance(beliefs, RightOrWrong):
@@ -193,3 +198,12 @@ class Answers:
         if alone.any():
             votes, posterior = votes.take_items(np.flatnonzero(~alone)), posterior[~alone]
         return expected_counts(votes, posterior, result.annotators, result.class_prior)
+
+
+def _with_newcomers(confusion: Floats, votes: Annotations) -> Floats:
+    """Matrices [n, A, K, L]; of annotators without votes the mean of the others', by their votes."""
+    new = votes.votes_per_annotator == 0
+    if new.all() or not new.any():
+        return confusion
+    # A copy: the model's own arrays stay what they are.
+    return np.where(new[:, None, None], np.average(confusion, axis=1, weights=votes.votes_per_annotator)[:, None], confusion)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crowdwise.campaign.right_labels import assured, chance_of
+from crowdwise.campaign.right_labels import assured, chance_of, given_up, overlapping
 from crowdwise.errors import InputError, SettingError, check_share
 from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
@@ -105,7 +105,10 @@ def plans(
         raise SettingError("a plan needs votes of at least one annotator: nothing is known of who will answer")
     seeds = np.random.default_rng(random_state).integers(2**62, size=(repeats, 2)).tolist()
     asked, again = np.empty((repeats, len(ahead))), np.empty((0, len(ahead)))
-    if ahead:
+    # A model that is sure for having given up a class takes new votes for errors, too.
+    if overlapping(result, slice(None)) and given_up(result, np.arange(votes.n_items)):
+        asked[:] = np.inf
+    elif ahead:
         known = _Known(result, probability)
         more = _AGAIN if votes.n_items > _SIMULATED and repeats > 2 else 0
         for done, pair in enumerate(seeds):

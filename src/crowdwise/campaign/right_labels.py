@@ -13,6 +13,8 @@ of a normal distribution.
 The range holds at a stop as at any other moment, as far as experience does: given the votes, neither the rule that chose the
 questions nor the one that ends the campaign says anything more about the labels, for both looked at nothing but the votes.
 It says nothing while most items have at most one vote: then no model knows who is right, and all of them may be sure of it.
+Nor does it where a model has given up a class that votes name on more items than the range leaves room for: to such a fit all
+these votes are errors, so that it is sure of everything and cannot doubt itself.
 """
 
 from __future__ import annotations
@@ -31,10 +33,10 @@ from crowdwise.estimator.experience import (
 )
 from crowdwise.estimator.judgement import by_features
 from crowdwise.estimator.outcome import Result
-from crowdwise.kernels.numerics import tempered
+from crowdwise.kernels.numerics import tempered, vote_shares
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["RightLabels", "assured", "chance_of", "in_crowds", "overlapping", "right_labels"]
+__all__ = ["RightLabels", "assured", "chance_of", "given_up", "in_crowds", "overlapping", "right_labels", "unknown_for"]
 
 # Sets up to this size get the exact distribution; larger ones than the second number are judged by so many of their items.
 _EXACT, _LOOKED_AT = 500, 20_000
@@ -96,10 +98,15 @@ class RightLabels:
 
 def right_labels(result: Result, items: Integers | None = None) -> RightLabels:
     """The distribution for all labels of a result, or for those at some positions; there must be at least one."""
-    chosen = np.arange(result.votes.n_items) if items is None else items
-    if not overlapping(result, chosen):
+    if unknown_for(result, items):
         # Between none and all: nothing is known.
-        return RightLabels(len(chosen), np.array([0.5, 0.5]), None, np.array([0.0, 1.0]), np.zeros(2))
+        n = result.votes.n_items if items is None else len(items)
+        return RightLabels(n, np.array([0.5, 0.5]), None, np.array([0.0, 1.0]), np.zeros(2))
+    return _believed(result, np.arange(result.votes.n_items) if items is None else items)
+
+
+def _believed(result: Result, chosen: Integers) -> RightLabels:
+    """What experience makes of the model's own word on the labels at some positions."""
     n, posterior, code = len(chosen), result.posterior, result.codes
     if n > _LOOKED_AT:
         by_confidence = chosen[np.argsort(result.confidence[chosen], kind="stable")]
@@ -115,9 +122,40 @@ def chance_of(result: Result, target: float, items: Integers | None = None) -> f
     n_items = result.votes.n_items if items is None else len(items)
     if not n_items:
         return 1.0
-    if not overlapping(result, slice(None) if items is None else items):
+    if unknown_for(result, items):
         return 0.0
-    return right_labels(result, items).at_least(int(np.ceil(target * n_items - 1e-9)))
+    chosen = np.arange(n_items) if items is None else items
+    return _believed(result, chosen).at_least(int(np.ceil(target * n_items - 1e-9)))
+
+
+def unknown_for(result: Result, items: Integers | None = None) -> str:
+    """Why nothing can be said of the labels yet, all or those at some positions; empty where something can."""
+    votes = result.votes
+    if not (votes.n_items if items is None else len(items)):
+        return "there are no items"
+    if votes.n_classes < 2:
+        return "one class only occurs"
+    if not overlapping(result, slice(None) if items is None else items):
+        return "most items have at most one vote"
+    return given_up(result, np.arange(votes.n_items) if items is None else items)
+
+
+def given_up(result: Result, items: Integers) -> str:
+    """The classes that no label is, if votes name them on more of the items than the range leaves room for, in words."""
+    votes = result.votes
+    lost = np.bincount(result.codes, minlength=votes.n_classes) == 0
+    lost &= np.bincount(votes.label, votes.weights, votes.n_classes) > 0
+    if result.confidence_source != "experience" or not lost.any():
+        return ""
+    items = items[(votes.votes_per_item[items] > 0) & ~votes.is_known[items]]
+    counts = vote_shares(votes.item_ptr, votes.label, votes.weights, votes.n_classes)[items]
+    first = counts >= counts.max(axis=1, keepdims=True) - 1e-9
+    against = first[:, lost].sum(axis=1) / np.maximum(first.sum(axis=1), 1)
+    if not against.any() or 1 - against.mean() >= _believed(result, items).quantile(0.05):
+        return ""
+    names = " or ".join(repr(str(name)) for name in votes.classes[lost][:3].tolist())
+    n = int(np.count_nonzero(against))
+    return f"no label is {names}, against the votes on {n:,} item{'s' * (n != 1)}"
 
 
 def in_crowds(posterior: Floats, code: Integers, mass: Floats, method: str) -> Floats:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from crowdwise.campaign.planning import Plan, plan
-from crowdwise.campaign.right_labels import chance_of, overlapping, right_labels
+from crowdwise.campaign.right_labels import chance_of, right_labels, unknown_for
 from crowdwise.errors import check_share
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Integers
@@ -39,15 +39,6 @@ def reached(result: Result, target: float, probability: float = 0.95, items: Int
     for name, value in (("target", target), ("probability", probability)):
         check_share(name, value)
     return chance_of(result, target, items) >= probability
-
-
-def unknown_for(result: Result, items: Integers | None = None) -> str:
-    """Why nothing can be said of the labels yet; empty where something can."""
-    if not len(result.confidence if items is None else items):
-        return "there are no items"
-    if result.votes.n_classes < 2:
-        return "one class only occurs"
-    return "" if overlapping(result, slice(None) if items is None else items) else "most items have at most one vote"
 
 
 def accuracy_words(result: Result, items: Integers | None = None) -> str:

@@ -59,7 +59,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
         found = look(result, shared=shared, progress=progress)
         table, dropped = found.table, list[Any]()
         if options.drop_spammers:
-            result, dropped = report.without_spammers(result, found.spammers, bool(shared), say)
+            result, dropped = report.without_spammers(result, found.spammers, shared, say)
         if dropped:
             table = crowd.table.with_dropped(table, look(result, progress=progress).table)
     table = table if grouped is None else grouped.named(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def run(options: Options, families: FamilyOptions, panels: PanelOptions, read: R
     job.main(frame, "judge", document=lambda: document, key="judges", screen=report.judges_text.narrow, limit=40)
     job.say(report.judges_text.family_lines(who, source))
     job.say(report.judges_text.bias_lines(frame))
-    job.say(report.judges_text.panel_lines(found, panels.target))
+    job.say(report.judges_text.panel_lines(found, panels.target, votes.n_classes))
 
 
 def _check(options: Options, families: FamilyOptions, read: ReadOptions, method: MethodOptions) -> bool:
@@ -142,9 +143,10 @@ def _verdicts(path: str, read: ReadOptions) -> io.verdicts.Verdicts | None:
 
 def _votes(path: str, families: FamilyOptions, read: ReadOptions) -> crowdwise.Annotations:
     if families.parts is None:
-        votes = fitting.read_votes(path, read)
+        # What becomes of repeated votes here is said below, and not that all of them count.
+        votes = fitting.read_votes(path, replace(read, repeats=read.repeats or "weight"))
         with fitting.noted() as notes:
-            notes += report.place_lines(votes)
+            notes += report.place_lines(votes) or report.repeat_lines(votes)
         return votes
     parts = [str(part) for part in fitting.parse_list(families.parts, "--parts")]
     classes = read.classes and fitting.parse_list(read.classes, "--classes")

@@ -42,7 +42,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, features: Ma
         asked = options.target, options.probability
         found = campaign.plan(result, *asked, repeats=options.campaigns, random_state=method.seed or 0, progress=progress)
     facts = {"method": result.method, "target": options.target, "probability": options.probability}
-    facts |= report.plan_facts(found, campaign.expected_accuracy(result))
+    facts |= report.plan_facts(found, result)
     print_answer(options.as_json, lambda: facts, lambda: report.plan_lines(found, result))
 
 

@@ -10,7 +10,7 @@ shape          read as
 =============  ======================================================================================================
 
 A row of NaN is no vote; so is a row of zeros, where it cannot be votes for class 0. Anything else is refused: also whole
-numbers that may be votes counted per class (`seem_counts`), and one-hot labels of which a few rows are odd.
+numbers that may be votes counted per class (`seem_counts`) or percentages, and one-hot labels of which a few rows are odd.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORMS = (
     "y is one label per row [N], votes of annotators [N, A] (names or whole numbers), probabilities of classes that sum to one "
     "[N, K], those of several annotators [N, A, K], or Annotations; features come before it: fit(X, y)"
 )
-_SHARES = "give their shares, y / y.sum(axis=1, keepdims=True)"
+_SHARES = "give their shares, y / y.sum(axis=-1, keepdims=True)"
 # Rows from which a single 1 in every row cannot be chance: independent annotators of two classes give exactly one 1 with a
 # probability of at most a half per row (two annotators who each say 1 half of the time), so below 1e-6 in 20 rows.
 _ENOUGH = 20
@@ -139,12 +139,10 @@ def _holds_classes(values: NDArray[Any], certain: bool, several: bool) -> bool:
     rows = values[np.asarray(number.any(axis=1))]
     votes = f"votes of {values.shape[1]} annotators (then give crowdwise.Annotations.from_matrix(y))"
     # In fewer rows, annotators of the same items may differ so by chance.
-    if len(values) >= _ENOUGH and seem_counts(values):
+    seen = _seen_of_counts(values) if len(values) >= _ENOUGH else ""
+    if seen:
         way = 'read them from a file, crowdwise.read(..., format="counts")' if several else _SHARES
-        raise InputError(
-            f"y of shape {values.shape} may hold votes counted per class, for some numbers are 0, and where one is large the "
-            f"others are small (then {way}), or {votes}"
-        )
+        raise InputError(f"y of shape {values.shape} may hold {seen} (then {way}), or {votes}")
     if np.isnan(rows).any() or (given < 0).any() or (given > 1).any():
         return False
     ones = rows.sum(axis=1)
@@ -158,6 +156,16 @@ def _holds_classes(values: NDArray[Any], certain: bool, several: bool) -> bool:
     if several:
         return False
     raise InputError(f"{what}, and in {len(ones)} rows that may be one-hot labels (then give y.argmax(axis=1)) or {votes}")
+
+
+def _seen_of_counts(values: NDArray[Any]) -> str:
+    """What whole numbers may be if not votes, and how that shows; empty where they look like votes."""
+    total = values.sum(axis=1)
+    if (values >= 0).all() and (total == total[0]).all() and total[0] > 1 and (values != values[0]).any():
+        return f"percentages, votes counted per class, or several labels per row, for every row sums to {total[0]:.0f}"
+    if seem_counts(values):
+        return "votes counted per class, for some numbers are 0, and where one is large the others are small"
+    return ""
 
 
 def _check_few_odd(rows: NDArray[Any], ones: NDArray[Any], what: str, votes: str, several: bool) -> None:
@@ -184,11 +192,14 @@ def _check_distributions(values: NDArray[Any]) -> None:
     if not len(wrong):
         return
     row = int(wrong[0])
+    way = "of scores, take the softmax"
+    if not (cells < 0).any():
+        way = f"of counts and rounded shares, {_SHARES}; {way}"
     numbers = ", ".join(f"{value:.4g}" for value in cells[row][:4]) + (", ..." if cells.shape[1] > 4 else "")
     where = f"row {row}" if values.ndim == 2 else "row {}, annotator {}".format(*divmod(row, values.shape[1]))
     raise InputError(
         f"y of shape {values.shape} holds neither votes nor probabilities: {where} (counted from 0) has {numbers}, which sum "
-        f"to {total[row]:.4g} and not to 1 (of scores, take the softmax); {FORMS}"
+        f"to {total[row]:.4g} and not to 1 ({way}); {FORMS}"
     )
 
 

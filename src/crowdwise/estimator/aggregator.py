@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.columns import plays_role
 from crowdwise.data.crowd import Crowd
 from crowdwise.data.gold import encode_gold
 from crowdwise.engines.loop import Fit, Progress
@@ -400,8 +401,10 @@ def as_annotations(votes: Any) -> Annotations:
             f"a dict is a table with columns item, annotator and label, and this one has {name!r}: {value!r:.40}; make it "
             '{"item": [...], "annotator": [...], "label": [...]}, with a row per vote'
         )
-    if hasattr(votes, "columns") or isinstance(votes, dict):
+    if isinstance(votes, dict):
         return Annotations.from_frame(votes)
+    if hasattr(votes, "columns"):
+        return _of_frame(votes)
     if getattr(votes, "ndim", None) == 2 or (isinstance(votes, list) and votes and isinstance(votes[0], list)):
         return Annotations.from_matrix(votes)
     if isinstance(votes, str | PathLike) or hasattr(votes, "shard_folder"):
@@ -410,6 +413,19 @@ def as_annotations(votes: Any) -> Annotations:
     raise InputError(
         f"expected Annotations, a frame with item, annotator and label columns, or a matrix; got {type(votes).__name__}"
     )
+
+
+def _of_frame(frame: Any) -> Annotations:
+    """Votes of a long frame; one with a column per annotator is refused with the way to read it."""
+    try:
+        return Annotations.from_frame(frame)
+    except InputError as problem:
+        if any(plays_role([str(name) for name in frame.columns], role) for role in ("annotator", "label")):
+            raise
+        raise InputError(
+            f"{problem}. If every column is an annotator: crowdwise.Annotations.from_matrix(frame), items=... being the ids of "
+            "its rows"
+        ) from problem
 
 
 def _is_one(value: Any) -> bool:

@@ -67,7 +67,9 @@ def read_soft(
                 raise InputError(f"{source.name}: {label!r} holds one number per row, and nothing says of which class it is")
             return _from_rows(source.table([*ids, label, *columns]), classes)
         probability, found = (
-            _from_columns(table, columns, classes) if len(columns) > 1 else _from_cells(table, columns[0], classes)
+            _from_columns(table, columns, classes)
+            if len(columns) > 1
+            else _from_cells(table, columns[0], classes, request.fold_case)
         )
     _note_logs(probability, source.name, request)
     item = integers(tidy(table.frame[ids[0]]))
@@ -237,8 +239,13 @@ def _from_columns(table: Table, columns: list[str], classes: Sequence[Any] | Non
     return probability, given
 
 
-def _from_cells(table: Table, name: str, classes: Sequence[Any] | None) -> tuple[NDArray[np.float64], list[Any]]:
-    """A column of lists, in the order of the classes, or of mappings from class to probability."""
+def _from_cells(
+    table: Table, name: str, classes: Sequence[Any] | None, fold_case: bool
+) -> tuple[NDArray[np.float64], list[Any]]:
+    """A column of lists, in the order of the classes, or of mappings from class to probability.
+
+    Case is folded to that of the `classes`, for a model says "Yes" and "yes" alike; without them only if asked for.
+    """
     cells = [_parsed(cell) for cell in table.frame[name].to_list()]
     texts = table.frame[name].to_list()
     for row, (cell, text) in enumerate(zip(cells, texts, strict=True)):
@@ -246,7 +253,9 @@ def _from_cells(table: Table, name: str, classes: Sequence[Any] | None) -> tuple
             raise InputError(f"{table.where.row(row)}: {text!s:.60} is no list or mapping of probabilities")
     cells = [cell if not _is_top(cell) else {one["token"]: one["logprob"] for one in cell} for cell in cells]
     if any(isinstance(cell, dict) for cell in cells):
-        cells = [_stripped(cell) if isinstance(cell, dict) else cell for cell in cells]
+        names = {str(key).strip() for cell in cells if isinstance(cell, dict) for key in cell} if fold_case else set()
+        spelling = _spelling([str(key) for key in classes or sorted(names)], first=fold_case)
+        cells = [_stripped(cell, spelling) if isinstance(cell, dict) else cell for cell in cells]
         found = classes or sorted({str(key) for cell in cells if isinstance(cell, dict) for key in cell})
         # A class that is not named is none of the most probable: not a number, for 0 would be the logarithm of 1.
         rows = [
@@ -271,11 +280,22 @@ def _is_top(cell: Any) -> bool:
     )
 
 
-def _stripped(cell: dict[Any, Any]) -> dict[str, Any]:
+def _spelling(names: Sequence[str], first: bool) -> dict[str, str]:
+    """How names are written, by their folded case; of several that differ in case alone the `first`, or each as it is."""
+    found: dict[str, str] = {}
+    for name in names:
+        folded = name.casefold()
+        found[folded] = name if folded not in found else found[folded] if first else ""
+    return found
+
+
+def _stripped(cell: dict[Any, Any], spelling: dict[str, str]) -> dict[str, Any]:
     """Numbers by names without white space around them; tokens " yes" and "yes" are one, with both probabilities."""
     found: dict[str, Any] = {}
     for key, value in cell.items():
-        name, known = str(key).strip(), found.get(str(key).strip())
+        name = str(key).strip()
+        name = spelling.get(name.casefold()) or name
+        known = found.get(name)
         if known is None or type(value) not in (int, float) or type(known) not in (int, float):
             found[name] = value
         else:

@@ -45,6 +45,7 @@ from .judging import families_by_name as families_by_name
 from .judging import families_by_table as families_by_table
 from .judging import place_lines as place_lines
 from .judging import prices_of as prices_of
+from .judging import repeat_lines as repeat_lines
 from .judging import verdict_lines as verdict_lines
 from .judging import with_people as with_people
 from .page import write_page as write_page

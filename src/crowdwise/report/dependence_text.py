@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
     from crowdwise.trust.crowd.dependence import Dependence, Reading, SharedErrors
 
-__all__ = ["dependence_facts", "dependence_lines", "labeling_lines", "trusted_lines"]
+__all__ = ["dependence_facts", "dependence_lines", "labeling_lines", "other_labels_line", "trusted_lines"]
 
 _FITTED = "labels are as fitted; confidence is lowered to what is left if annotators who share errors count almost as one"
 _DISPUTED = (
@@ -100,11 +100,24 @@ def labeling_lines(found: Dependence, votes: Annotations, readings: Sequence[Res
         )
         more = ", ..." if votes.n_classes > 5 else ""
         yield f"reading {index}, where {_who(reading, votes)}: {shares}{more}"
-    first, second = readings[:2]
+    differ, such = _differences(votes, readings[0], readings[1], most)
+    yield f"they differ in {differ:,} of {count(votes.n_items, 'label')}{such}; aggregate --readings FILE writes both"
+
+
+def other_labels_line(votes: Annotations, result: Result, reading: Result, most: int = 3) -> str:
+    """In how many labels a fit differs from the same in which those who share errors count for less."""
+    differ, such = _differences(votes, result, reading, most)
+    if not differ:
+        return "counted so, no label would be another"
+    others = f"{differ:,} of {count(votes.n_items, 'label')} would be others{such}"
+    return f"counted so, {others}; aggregate --readings FILE writes them"
+
+
+def _differences(votes: Annotations, first: Result, second: Result, most: int) -> tuple[int, str]:
+    """In how many labels two fits differ, and some of them in words."""
     differ = (first.codes != second.codes).nonzero()[0]
     shown = ", ".join(f"{one_line(votes.items[n])} ({first.labels[n]} or {second.labels[n]})" for n in differ[:most])
-    such = f", such as that of {shown}" if len(differ) else ""
-    yield f"they differ in {len(differ):,} of {count(votes.n_items, 'label')}{such}; aggregate --readings FILE writes both"
+    return len(differ), f", such as that of {shown}" if len(differ) else ""
 
 
 def _shared(group: SharedErrors, votes: Vocabularies) -> str:

@@ -15,7 +15,13 @@ from crowdwise.estimator.costs import Costs
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Integers
 from crowdwise.methods.labels.grouping import given_groups
-from crowdwise.report.dependence_text import dependence_facts, dependence_lines, labeling_lines, trusted_lines
+from crowdwise.report.dependence_text import (
+    dependence_facts,
+    dependence_lines,
+    labeling_lines,
+    other_labels_line,
+    trusted_lines,
+)
 from crowdwise.report.text import count, some
 from crowdwise.trust.crowd.cautious import believed, refitted
 from crowdwise.trust.crowd.dependence import Dependence, colluding, is_majority, rooted, settled
@@ -24,6 +30,11 @@ from crowdwise.trust.crowd.members import counted
 from crowdwise.trust.crowd.pruning import refit_fused, refit_without
 
 __all__ = ["Grouped", "Heeded", "grouped_by", "heed", "without_spammers"]
+
+
+# What to do about annotators who share errors before spammers can be told.
+_HEED = "aggregate --drop-colluders or --fuse-groups first"
+_CHOOSE = "choose between the readings first (--trusted NAME or --gold FILE), with --drop-colluders or --fuse-groups"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +74,8 @@ class Heeded:
         """The same, fitted again without spammers, who are listed; `fdr` is the share of wrong flags to expect among them."""
         from crowdwise.trust.crowd import spammers
 
-        # A fit that follows one of two factions, or only may, says nothing of those who disagree with it.
-        unsettled = len(self.found.readings) > int(self.changed)
-        result, gone = without_spammers(self.result, spammers.score(self.result, fdr=fdr).flagged, unsettled, say)
+        flagged = spammers.score(self.result, fdr=fdr).flagged
+        result, gone = without_spammers(self.result, flagged, self.found, say, changed=self.changed)
         return replace(self, result=result, dropped=[*self.dropped, *gone], changed=self.changed or bool(gone))
 
 
@@ -111,21 +121,25 @@ def heed(
     readings = [result, *others] if changed else others
     for line in labeling_lines(found, votes, readings):
         say(line)
+    if not changed and len(readings) == 1:
+        say(other_labels_line(votes, result, readings[0]))
     lowered = believed(result, (other.posterior for other in others))
     grouped = Grouped(votes, met(votes, found.readings[0].code)[0], result.votes) if fuse else None
     return Heeded(lowered, found, {"dependence": dependence_facts(found, votes)}, readings, dropped, grouped, changed)
 
 
 def without_spammers(
-    result: Result, flagged: list[Any], unsettled: bool, say: Callable[[str], None]
+    result: Result, flagged: list[Any], found: Dependence, say: Callable[[str], None], *, changed: bool = False
 ) -> tuple[Result, list[Any]]:
-    """Refit without the flagged, and say who they are; nobody goes where factions exist, and never most of a crowd."""
+    """Refit without the flagged, and say who they are; nobody goes where factions exist, and never most of a crowd.
+
+    `changed` says that the labels are already those of the first reading `found`.
+    """
     why = ""
-    if flagged and unsettled:
-        why = (
-            "where annotators share errors, those who disagree with them look like spammers; "
-            "aggregate --drop-colluders or --fuse-groups first"
-        )
+    # A fit that follows one of two factions, or only may, says nothing of those who disagree with it.
+    if flagged and len(found.readings) > int(changed):
+        first = _CHOOSE if len(found.readings) > 1 else _HEED
+        why = f"where annotators share errors, those who disagree with them look like spammers; {first}"
     elif is_majority(result.votes, flagged):
         why = (
             f"{len(flagged)} of {result.votes.n_annotators} annotators look like some, and most of a crowd is never dropped; "

@@ -18,6 +18,8 @@ __all__ = ["bias_lines", "family_lines", "narrow", "panel_lines"]
 # A judge that adds fewer bits than this to what the others say hardly adds anything; of two classes there is one bit in all.
 _LITTLE = 0.01
 _LEVEL = 0.05
+# A panel that is better than no judge by less than this is no better.
+_HARDLY = 0.005
 
 
 def family_lines(families: Families, source: str) -> Iterator[str]:
@@ -38,9 +40,12 @@ def family_lines(families: Families, source: str) -> Iterator[str]:
         yield f"{int(families.person.sum())} of {len(families.person)} annotators are people, by whom human votes are measured"
 
 
-def panel_lines(found: Findings, target: float) -> Iterator[str]:
+def panel_lines(found: Findings, target: float, n_classes: int) -> Iterator[str]:
     """What judges add, what panels are worth, and how far to believe that."""
     if found.model is None:
+        if n_classes < 2:
+            yield "all votes are for one class, and say nothing of how often anybody is right: name all classes (--classes A,B)"
+            return
         yield (
             "how often anybody is right cannot be seen in votes of fewer than three independent voices: name known labels "
             "(--gold FILE), or add a judge of another family or a person"
@@ -74,6 +79,13 @@ def panel_lines(found: Findings, target: float) -> Iterator[str]:
     elif all(row["accuracy_low"] is not None and row["accuracy_low"] < target for row in aimed):
         yield f"no panel of these judges alone reaches {target:g} with a margin, in nine of ten drawn sets of votes"
     if named:
+        blind = float(found.model.prior_k.max())
+        if found.panels["accuracy"][0] < blind + _HARDLY:
+            # One label for everything is as good, so that a target which is reached says nothing for a judge.
+            yield (
+                f"one label for all items is expected to be right in {blind:.3f} of the cases by itself: these votes do not "
+                "show what judges are worth"
+            )
         yield (
             "expected where every judge of a panel votes on every item, and judges err independently between families, given "
             "the class and how hard an item is; to measure it, check some labels: crowdwise audit"

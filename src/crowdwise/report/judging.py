@@ -20,7 +20,8 @@ from crowdwise.trust.judges.families import PEOPLE, Families, by_name
 # Names of a family and of groups within it.
 Groups = tuple[str, ...]
 
-__all__ = ["families_by_name", "families_by_table", "place_lines", "prices_of", "verdict_lines", "with_people"]
+__all__ = ["families_by_name", "families_by_table", "place_lines", "prices_of", "repeat_lines", "verdict_lines"]
+__all__ += ["with_people"]
 
 # Fewer pairs in both orders than these show nothing.
 _LEAST_PAIRS = 20
@@ -120,4 +121,15 @@ def place_lines(votes: Annotations) -> list[str]:
     return [
         f"in {other:,} of {again.height:,} cases a judge says both {names} of one item, and such votes cancel out: if pairs "
         "were asked in both orders, add a column swapped (true where the second stood first)"
+    ]
+
+
+def repeat_lines(votes: Annotations) -> list[str]:
+    """That several votes of a judge on an item, such as samples of one model, are one."""
+    again = (votes.annotator[1:] == votes.annotator[:-1]) & (votes.item[1:] == votes.item[:-1])
+    if votes.soft or votes.anonymous or not again.any():
+        return []
+    return [
+        f"{int(again.sum()):,} of {votes.n_votes:,} votes repeat a judge's vote on the same item; those of one judge on an "
+        "item are one soft vote (--repeats last or first takes one of them)"
     ]

@@ -138,14 +138,34 @@ def _edge_lines(result: LabelOutcome) -> Iterator[str]:
 def training(estimator: Any) -> dict[str, Any]:
     """How the training of a network went; empty for classifiers without one.
 
-    The held-out score is the log-likelihood per vote of votes that were not trained on, at the best epoch.
+    The held-out score is the log-likelihood per vote of votes that were not trained on, at the best epoch. Of a Gaussian
+    process also what it chose, and the bound over all items where it has one: what is traced is the loss per item.
     """
     history = getattr(estimator, "history_", None)
     if not history:
         return {}
     best, held_out = history["best_epoch"], history["held_out"]
     score = -held_out[best - 1] if held_out else None
-    return {"n_epochs": len(history["loss"]), "best_epoch": best, "held_out_score": score}
+    own = {name: value for name in ("likelihood", "scaling") if (value := getattr(estimator, f"{name}_", None)) is not None}
+    if "bound" in history:
+        own["bound"] = sum(history["bound"].values())
+    return {"n_epochs": len(history["loss"]), "best_epoch": best, "held_out_score": score, **own}
+
+
+def _fit_line(result: Result, run: dict[str, Any]) -> str:
+    """How the fit went; `run` is what `training` has of it."""
+    # What was chosen is what was run; that it was chosen is said in a line of its own.
+    method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")
+    state = "converged" if result.converged else "NOT converged"
+    if not run:
+        # One pass over the votes is all that online methods make.
+        once = not result.trace or (result.n_iter == 1 and result.converged)
+        return f"{method}: done" if once else f"{method}: {state} after {count(result.n_iter, 'iteration')}"
+    score, epochs = run["held_out_score"], count(run["n_epochs"], "epoch")
+    judged = "" if score is None else f", held-out score {number(score)} (log-likelihood per vote)"
+    if "likelihood" not in run:
+        return f"{method}: {epochs}, best {run['best_epoch']}{judged}"
+    return f"{method}: {state} after {epochs}{judged}; likelihood {run['likelihood']}, scaling {run['scaling']}"
 
 
 def summary_lines(
@@ -179,18 +199,7 @@ def summary_lines(
     if beside:
         yield f"{count(beside, 'item')} without votes: labelled by {'its' if beside == 1 else 'their'} neighbours"
     yield from dropped_lines(votes.n_missing, votes.n_gold, int(empty.sum()) - beside, unvoted)
-    run = training(estimator) if estimator is not None else {}
-    # What was chosen is what was run; that it was chosen is said in a line of its own.
-    method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")
-    if run:
-        score = run["held_out_score"]
-        judged = "" if score is None else f", held-out score {number(score)} (log-likelihood per vote)"
-        yield f"{method}: {count(run['n_epochs'], 'epoch')}, best {run['best_epoch']}{judged}"
-    else:
-        state = "converged" if result.converged else "NOT converged"
-        # One pass over the votes is all that online methods make.
-        once = not result.trace or (result.n_iter == 1 and result.converged)
-        yield f"{method}: done" if once else f"{method}: {state} after {count(result.n_iter, 'iteration')}"
+    yield _fit_line(result, training(estimator) if estimator is not None else {})
     yield from _edge_lines(result)
     yield from _confidence_lines(result, "the most probable classes" if by_cost else "the labels")
     untold = int(result.untold.sum())

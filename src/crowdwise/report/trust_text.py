@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from crowdwise.campaign.planning import Plan
     from crowdwise.estimator.costs import Costs
     from crowdwise.estimator.outcome import Result
+    from crowdwise.kernels.types import Integers
     from crowdwise.trust.calibration.calibrating import Calibrated
     from crowdwise.trust.calibration.decisions import Decisions
     from crowdwise.trust.crowd.table import Findings
@@ -142,10 +143,7 @@ def reason_lines(table: pl.DataFrame, most: int = 20) -> Iterator[str]:
 
 def question_facts(found: Assignments, policy: str, budget: float) -> dict[str, Any]:
     """What was asked for, what it costs, and how right the labels are expected to be."""
-    from crowdwise.campaign.stopping import expected_accuracy
-
     result = found.state.result
-    mean, low, high = expected_accuracy(result, items=found.state.pool.items)
     return {
         "method": result.method,
         "policy": policy,
@@ -153,7 +151,7 @@ def question_facts(found: Assignments, policy: str, budget: float) -> dict[str, 
         "n_questions": len(found),
         "n_pool": len(found.state.pool.items),
         "cost": float(found.cost.sum()),
-        "expected_accuracy": {"mean": mean, "low": low, "high": high},
+        "expected_accuracy": _accuracy_facts(result, found.state.pool.items),
     }
 
 
@@ -181,11 +179,18 @@ def question_lines(found: Assignments, facts: dict[str, Any], other: str = "") -
     yield f"{facts['method']}: {said}{f' (aggregate and plan say it of {other}; -m {other} here too)' if differs else ''}"
 
 
-def plan_facts(found: Any, now: tuple[float, float, float]) -> dict[str, Any]:
-    """A plan as data; `now` is the expected accuracy with its interval."""
+def plan_facts(found: Plan, result: Result) -> dict[str, Any]:
+    """A plan as data, and how right the labels of the result are expected to be now."""
     more = {"mean": found.votes, "low": found.low, "high": found.high}
-    accuracy = dict(zip(("mean", "low", "high"), now, strict=True))
-    return {"expected_accuracy": accuracy, "more_votes": more, "out_of_reach": found.out_of_reach}
+    return {"expected_accuracy": _accuracy_facts(result), "more_votes": more, "out_of_reach": found.out_of_reach}
+
+
+def _accuracy_facts(result: Result, items: Integers | None = None) -> dict[str, float | None]:
+    """The expected accuracy with its range; nothing where nothing can be said."""
+    from crowdwise.campaign.stopping import expected_accuracy, unknown_for
+
+    found = (None, None, None) if unknown_for(result, items) else expected_accuracy(result, items=items)
+    return dict(zip(("mean", "low", "high"), found, strict=True))
 
 
 def plan_lines(found: Plan, result: Result) -> Iterator[str]:
@@ -234,9 +239,9 @@ def cost_facts(items: pl.DataFrame) -> dict[str, Any]:
 
 
 def cost_lines(costs: Costs, expected_cost: float, n_abstained: int) -> Iterator[str]:
-    """The same, and which mistake is the dearest."""
+    """The same, and which mistake is the most expensive."""
     left = "" if costs.abstain is None else f"; {count(n_abstained, 'item')} without a label by --abstain"
     yield f"labels that cost least: {expected_cost:,.4g} expected in all{left}"
     true, label, cost = costs.dearest()
     if not costs.are_alike:
-        yield f"the dearest mistake is to label an item {label} that is {true}: {cost:g}"
+        yield f"the most expensive mistake is to label an item {label} that is {true}: {cost:g}"

@@ -81,6 +81,7 @@ def test_annotators_that_are_trained_have_no_part_in_the_judgement() -> None:
 
 def test_small_sets_get_more_epochs_and_settings_mean_what_they_say() -> None:
     assert [most_epochs(None, n, 128) for n in (100, 300, 3_000, 100_000)] == [1000, 334, 100, 100]
+    assert [most_epochs(None, n, 100, 50, 100) for n in (0, 30, 100, 150, 250, 3_000)] == [100, 100, 100, 50, 50, 50]
     assert [patient_epochs(None, n, 128) for n in (100, 300, 3_000)] == [100, 34, 20]
     assert [warm_epochs(5, 100, n, 128) for n in (100, 1_000, 10_000)] == [25, 7, 5]
     assert (most_epochs(7, 100, 128), patient_epochs(3, 100, 128), warm_epochs(0, 100, 100, 128)) == (7, 3, 0)

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -356,6 +357,24 @@ def test_a_function_that_makes_something_else_is_refused_before_training(setting
     with pytest.raises(SettingError, match=f"{setting} must return a torch"):
         fitted(**{setting: lambda *arguments: "adam"}, fit={"progress": lambda *values: epochs.append(1)})
     assert epochs == []
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "message"),
+    [
+        (torch.optim.lr_scheduler.ExponentialLR, r"lambda optimiser, steps: ExponentialLR\(optimiser, \.\.\.\)"),
+        (torch.optim.lr_scheduler.ReduceLROnPlateau, "ReduceLROnPlateau"),
+        (
+            lambda optimiser: torch.optim.lr_scheduler.StepLR(optimiser, 5),
+            r"function of \(optimiser, steps\).*after every batch",
+        ),
+        (partial(torch.optim.lr_scheduler.StepLR, step_size=5), "does not take these two"),
+    ],
+    ids=["a rate by the number of steps", "a mode by it", "the optimiser alone", "a setting given twice"],
+)
+def test_a_schedule_that_would_take_the_number_of_steps_for_something_else_is_refused(scheduler: Any, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        fitted(scheduler=scheduler)
 
 
 # -- gold labels and class weights ----------------------------------------------------------------

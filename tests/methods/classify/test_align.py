@@ -151,11 +151,17 @@ def test_rows_are_counted_in_whatever_holds_them(features: Any) -> None:
         ([0, 1], None, "X has 3 rows but there are 2 labels"),
         ([[0, 1], [1, 1]], None, "X has 3 rows but there are 2 items with votes"),
         (VOTES, ["a", "b"], "X has 3 rows but items has 2 ids"),
-        (VOTES, ["a", "c", "d"], "1 of 2 items have votes but no row of features, such as b"),
+        (VOTES, ["a", "c", "d"], "1 of 2 items have votes but no row of features, such as b; ids of rows are such as a, c, d"),
         (VOTES, ["a", "b", "b"], "the id 'b' stands for two rows of features"),
         ([0, 1, 0], ["a", "b", "b"], "the id 'b' stands for two rows of features"),
         (["u", "u", "u"], None, "at least two classes, and the votes have the class 'u' only"),
         (VOTES.take_votes(np.zeros(3, bool)), ["a", "b", "c"], "there is no vote to learn from"),
+        (
+            pd.DataFrame({"ann": [0, 1, 0], "bob": [0, 1, 1]}),
+            None,
+            r"an annotator: .*\.from_matrix\(frame\)",
+        ),
+        (pl.DataFrame({"item": [0, 1, 2], "bob": list("uvu")}), None, r"Annotations\.from_matrix\(frame\)"),
         (["u", None, "v"], None, r"no label in row 1 \(counted from 0\)"),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from scipy.sparse import csr_matrix  # noqa: E402
+from sklearn.base import clone  # noqa: E402
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on  # noqa: E402
 
 import crowdwise  # noqa: E402
@@ -265,6 +266,37 @@ def test_features_that_are_noise_do_not_talk_the_votes_down(name: str) -> None:
     labels, unlikely = outcome(epsilon="fixed")
     assert labels < by_votes - 0.2
     assert unlikely > 2 * np.log(4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_items", [30, 60])
+def test_sets_of_one_batch_have_the_steps_to_learn_as_well(n_items: int) -> None:
+    """With an epoch per step there were too few for a likelihood to learn, and noise talked the votes down."""
+    found = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        noise, truth = rng.normal(size=(n_items + 300, 10)), rng.permutation(np.arange(n_items + 300) % 2)
+        votes = votes_on(truth[:n_items], even(10, 2, 0.85), share=0.3)
+        model = crowdwise.make("svgpcr", likelihood="robust-max", scaling="columns", random_state=0)
+        with quiet():
+            by_votes = crowdwise.make("dawid-skene").fit(votes).result_.codes == truth[:n_items]
+            learns = model.fit(noise[:n_items], votes)
+            fixed = clone(model).set_params(epsilon="fixed").fit(noise[:n_items], votes)
+        unlikely = [-np.log(m.predict_proba(noise[n_items:])[np.arange(300), truth[n_items:]]).mean() for m in (learns, fixed)]
+        found.append([(learns.result_.codes == truth[:n_items]).mean() - by_votes.mean(), *unlikely])
+    gain, learnt, fixed_eps = np.mean(found, axis=0)
+    assert gain > -0.05
+    assert learnt < 1.0 < fixed_eps
+
+
+def test_rows_without_votes_are_no_steps() -> None:
+    """Of forty items with votes there is one batch, however many others stand beside them."""
+    votes = VOTES.take_votes(VOTES.item < 40)
+    model = crowdwise.make("svgpcr", likelihood="softmax", scaling="columns", inducing=9, random_state=0)
+    with quiet():
+        assert model.fit(FEATURES, votes).result_.n_iter == 333
+        assert clone(model).set_params(batch_size=5).fit(FEATURES, votes).result_.n_iter == 50
+        assert clone(model).set_params(epochs=3).fit(FEATURES, votes).result_.n_iter == 3
 
 
 # -- batches ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import digamma
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -109,6 +109,9 @@ CLASSIFIERS = {
     "forest": RandomForestClassifier(10),
     "neighbours": KNeighborsClassifier(),
     "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
+    # They say that they have probabilities once they are fitted.
+    "stack": StackingClassifier([("bayes", GaussianNB()), ("tree", DecisionTreeClassifier(max_depth=3))]),
+    "pipeline to a stack": make_pipeline(StandardScaler(), StackingClassifier([("bayes", GaussianNB())])),
 }
 
 
@@ -186,6 +189,11 @@ def test_what_cannot_work_is_refused_with_the_way_out(tmp_path: Any) -> None:
         ({"estimator": "tree"}, "estimator must be one of logistic, boosting, forest"),
         ({"estimator": GaussianNB}, "an instance"),
         ({"estimator": LinearSVC()}, "CalibratedClassifierCV"),
+        ({"estimator": VotingClassifier([("bayes", GaussianNB())])}, 'voting="soft"'),
+        (
+            {"estimator": make_pipeline(StandardScaler(), RandomForestRegressor())},
+            "predicts numbers; estimator must be",
+        ),
         ({"estimator": Raykar()}, "learns from the votes itself"),
         ({"folds": 1}, "folds must be at least 2"),
     ):

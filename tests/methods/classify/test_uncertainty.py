@@ -178,6 +178,20 @@ def test_dropout_called_within_forward_counts_and_what_cannot_be_left_on_is_refu
         fitted(network=lambda: Within(True), dropout_passes=8)
 
 
+class Always(nn.Linear):
+    """Forgets to say when it trains."""
+
+    def forward(self, x: Any) -> Any:
+        return super().forward(nn.functional.dropout(x, p=0.1))
+
+
+@pytest.mark.parametrize("passes", [0, 4])
+def test_dropout_that_is_never_switched_off_is_refused(passes: int) -> None:
+    """Its labels would depend on the place of a row among others."""
+    with pytest.raises(SettingError, match=r"drops when it is evaluated, too: .*training=self\.training"):
+        fitted(network=lambda: Always(FEATURES.shape[1], 3), dropout_passes=passes)
+
+
 def test_copies_of_one_module_are_no_ensemble() -> None:
     with pytest.raises(SettingError, match="copies of one module would all start alike; give a function"):
         fitted(members=2, network=torch.nn.Linear(FEATURES.shape[1], 3))

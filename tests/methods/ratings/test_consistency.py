@@ -68,6 +68,50 @@ def test_intervals_cover_on_an_uneven_crowd(name: str) -> None:
     assert 0.93 < covered < 0.99
 
 
+@pytest.mark.usefixtures("model_alone")
+@pytest.mark.parametrize("name", ["gaussian-crowd-bayes", "student-crowd"])
+def test_the_noise_of_a_precise_annotator_is_found_in_rounded_answers_too(name: str) -> None:
+    """Steps of two thirds of the spread: the best annotator's noise of 0.2 becomes 0.28 by rounding, and no more."""
+    exact, truth = uneven(6000, 5, 0)
+    step = 2 / 3
+    rounded = Ratings.from_arrays(exact.item, exact.annotator, np.round(exact.value / step) * step)
+    model = make(name).fit(rounded)
+    with_rounding = np.sqrt(NOISE**2 + step**2 / 12)
+    np.testing.assert_allclose(model.annotators_frame()["noise"].to_numpy(), with_rounding, rtol=0.15)
+    precision = 1 / with_rounding[rounded.annotator] ** 2
+    best = np.bincount(rounded.item, precision * rounded.value[:, 0]) / (1 + np.bincount(rounded.item, precision))
+    known = np.sqrt(((best - truth) ** 2).mean())
+    assert np.sqrt(((model.estimate_[:, 0] - truth) ** 2).mean()) < 1.02 * known
+
+
+def of_values(values: Floats) -> Problem:
+    """These values, four to an item."""
+    return Problem.of(
+        Ratings.from_arrays(np.arange(len(values)) // 4, np.arange(len(values)) % 4, values), np.full((100, 1), np.nan)
+    )
+
+
+def test_steps_are_seen_where_no_value_stands_out() -> None:
+    rng = np.random.default_rng(0)
+    exact = rng.normal(0, 3, 400)
+    halves = of_values(np.round(2 * exact) / 2)
+    assert halves.steps()[0] * halves.spread[0] == pytest.approx(0.5)
+    assert of_values(exact).steps()[0] == np.inf
+    # Three in four say 0, which is no rounding; nor is there a step in one value.
+    assert of_values(np.where(np.arange(400) % 4, 0.0, np.round(exact))).steps()[0] == np.inf
+    assert of_values(np.zeros(400)).steps()[0] == np.inf
+    # A few answers between the steps make the least difference no step of the others.
+    assert of_values(np.where(np.arange(400) < 2, 0.1, np.round(exact))).steps()[0] == np.inf
+
+
+def test_nobody_is_more_precise_than_steps_are() -> None:
+    truth = np.random.default_rng(0).normal(0, 3, 300)
+    item, annotator = np.repeat(np.arange(300), 3), np.tile(range(3), 300)
+    ratings = Ratings.from_arrays(item, annotator, np.round(truth)[item])
+    noise = make("gaussian-crowd-bayes").fit(ratings).annotators_frame()["noise"].to_numpy()
+    assert (noise >= np.sqrt(1 / 12) - 0.01).all()
+
+
 def test_the_step_of_rounded_answers_is_found_from_their_ties() -> None:
     rng = np.random.default_rng(0)
     item = np.repeat(np.arange(4000), 4)

@@ -123,9 +123,18 @@ def test_candidates_answer_for_rows_alone_and_for_rows_with_the_votes_that_do_no
     assert sum(shown) == (~held.judges).sum() < VOTES.n_votes
 
 
-def test_small_data_take_the_simplest_without_a_comparison() -> None:
+def test_few_items_get_gaussian_classes_without_a_comparison() -> None:
     model = AutoClassifier().fit(FEATURES[:90], VOTES[:90])
-    assert model.chosen_ == "two-stage (aggregator=majority)"
+    assert model.chosen_ == "raykar (classifier=gaussian)"
+    assert "are needed" in model.reason_
+    notes = dict(zip(model.choice_["method"], model.choice_["note"], strict=True))
+    assert notes.pop("raykar (classifier=gaussian)") == "taken without comparison"
+    assert not any(note == "taken without comparison" for note in notes.values())
+
+
+def test_few_items_get_the_simplest_of_named_candidates() -> None:
+    model = AutoClassifier(methods="crowd-em,raykar").fit(FEATURES[:90], VOTES[:90])
+    assert model.chosen_ == "crowd-em"
     assert "are needed" in model.reason_
 
 

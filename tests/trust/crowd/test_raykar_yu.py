@@ -35,3 +35,10 @@ def test_spammers_are_flagged_and_the_inverted_have_a_sign() -> None:
     report = raykar_yu.score(fit(crowd.votes))
     np.testing.assert_array_equal(report.frame["flag"], crowd.kind == "constant-spammer")
     assert (report.frame["signed"].to_numpy()[crowd.kind == "cyclic-adversary"] < -0.3).all()
+
+
+def test_many_sure_spammers_make_no_room_for_flags_of_the_informative() -> None:
+    """Of 42 flags, 40 of them certain, two that are surely wrong would keep to a rate of 5 %."""
+    crowd = simulate(400, 50, 3, 20, {"one-coin": 0.2, "constant-spammer": 0.8}, random_state=0)
+    report = raykar_yu.score(fit(crowd.votes))
+    np.testing.assert_array_equal(report.frame["flag"], crowd.kind == "constant-spammer")

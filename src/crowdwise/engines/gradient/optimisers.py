@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import torch
@@ -29,8 +30,6 @@ def make_optimiser(choice: Any, groups: list[dict[str, Any]]) -> torch.optim.Opt
     first, *others = groups
     if all({name: group[name] for name in group if name != "params"}.items() <= first.items() for group in others):
         groups = [first | {"params": [p for group in groups for p in group["params"]]}]
-    if isinstance(choice, type):
-        raise SettingError(f"scheduler takes a function: scheduler=lambda optimiser, steps: {choice.__name__}(optimiser)")
     if choice == "sgd":
         return torch.optim.SGD(groups, momentum=0.9)
     # Fused steps are one pass over the parameters; they exist for floating-point tensors on these devices.
@@ -91,6 +90,7 @@ def _make_scheduler(choice: Any, optimiser: torch.optim.Optimizer, steps: int) -
     if choice is None or choice == "none":
         return None
     if callable(choice):
+        _check_takes_steps(choice)
         made = choice(optimiser, steps)
         if not isinstance(made, LRScheduler | ReduceLROnPlateau):
             raise SettingError(f"scheduler must return a torch scheduler for (optimiser, steps); got {type(made).__name__}")
@@ -98,3 +98,17 @@ def _make_scheduler(choice: Any, optimiser: torch.optim.Optimizer, steps: int) -
     if choice == "one-cycle":
         return OneCycleLR(optimiser, max_lr=[group["lr"] for group in optimiser.param_groups], total_steps=steps)
     return ReduceLROnPlateau(optimiser) if choice == "plateau" else CosineAnnealingLR(optimiser, steps)
+
+
+def _check_takes_steps(choice: Any) -> None:
+    """Refuse a class of schedulers, whose second parameter is something else, and functions of the optimiser alone."""
+    how = "scheduler takes a function of (optimiser, steps), the steps being all batches, after each of which it moves on"
+    if isinstance(choice, type):
+        name = choice.__name__
+        raise SettingError(f"{how}. For {name}: scheduler=lambda optimiser, steps: {name}(optimiser, ...)")
+    try:
+        signature(choice).bind(None, 0)
+    except TypeError as problem:
+        raise SettingError(f"{how}; got {choice!r:.60}, which does not take these two ({problem})") from problem
+    except ValueError:  # compiled functions have no signature
+        return

@@ -37,9 +37,9 @@ _WARM_STEPS = 50
 _FLOOR = 1e-30
 
 
-def most_epochs(given: int | None, n_items: int, batch_size: int) -> int:
-    """Epochs at most: as given, or as many as `_STEPS` steps take on a small set."""
-    return _at_least(_EPOCHS, _STEPS, n_items, batch_size) if given is None else given
+def most_epochs(given: int | None, n_items: int, batch_size: int, usual: int = _EPOCHS, steps: int = _STEPS) -> int:
+    """Epochs at most: as given, or the usual ones, or as many as so many steps take on a small set."""
+    return _at_least(usual, steps, n_items, batch_size) if given is None else given
 
 
 def patient_epochs(given: int | None, n_items: int, batch_size: int) -> int:

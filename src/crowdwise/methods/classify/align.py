@@ -219,7 +219,7 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
         some = ", ".join(str(votes.items[n]) for n in lost[:3])
         raise InputError(
             f"{len(lost):,} of {votes.n_items:,} items have votes but no row of features, such as {some}; "
-            "keep the others with votes.select(items=...)"
+            f"ids of rows are such as {', '.join(map(str, ids[:3].tolist()))}. Keep the others with votes.select(items=...)"
         )
     where_row = np.full(n_rows, votes.n_items)
     kept = where >= 0

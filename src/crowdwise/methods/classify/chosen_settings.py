@@ -28,6 +28,8 @@ _OPEN = {"scaling": SCALINGS, "likelihood": LIKELIHOODS}
 # Items that the choice looks at, at most and at least; below, a quarter of them says too little.
 _MOST, _LEAST = 3_000, 40
 _JUDGING = 0.25
+# Epochs without a better score before a trial ends: its votes judge, they do not stop it.
+_NEVER = 10**6
 # Spreads of columns that differ by no more than this factor count as one.
 _ALIKE = 1.1
 
@@ -66,7 +68,7 @@ def _one_spread(rows: Floats) -> bool:
 
 def _held_out(process: Any, rows: Floats, votes: Annotations, sample: Integers, settings: dict[str, str]) -> float:
     """How unlikely the votes on items that did not teach are, in nats per vote."""
-    changes = {"validation": _JUDGING, "refit": False, "patience": process.epochs, "checkpoint": None, "warm_start": False}
+    changes = {"validation": _JUDGING, "refit": False, "patience": _NEVER, "checkpoint": None, "warm_start": False}
     trial = clone(process).set_params(**settings, **changes)
     if not isinstance(process.init, str):
         trial.init = np.asarray(process.init)[sample]

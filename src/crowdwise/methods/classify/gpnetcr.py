@@ -66,10 +66,18 @@ class GPNETCR(ProcessClassifier):
         low=1,
         whole=True,
     )
-    epochs: int = setting(30, "Most passes over the items.", low=1, whole=True)
+    epochs: int | None = setting(
+        None,
+        "Most passes over the items; by default 30, or as many as 100 steps take on a small set.",
+        low=1,
+        whole=True,
+        optional=True,
+    )
     learning_rate: float = setting(1e-2, "Rate of the inference network and the kernel.", above=0)
 
     name: ClassVar[str] = "gpnetcr"
+    _usual_epochs: ClassVar[int] = 30
+    _least_steps: ClassVar[int] = 100
 
     @property
     def bound_(self) -> dict[str, float]:
@@ -121,8 +129,8 @@ class GPNETCR(ProcessClassifier):
             beta=self.beta,
             decay=self.decay,
             hold=self.hold,
-            warmup=self._warm_epochs(votes),
-            learning=self._learning(votes),
+            warmup=self._warm_epochs(),
+            learning=self._learning(),
             memoised=self.steps == "memoised",
             anchored=self.class_shares == "anchored",
         )

@@ -16,7 +16,7 @@ from crowdwise.engines.gradient.fields import Fields, answer_of, left_out
 from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once, in_order, parts_of, rows_of
 from crowdwise.errors import DataWarning, InputError, SettingError, listed
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.heads.dropping import Dropping, drops
+from crowdwise.parts.heads.dropping import Dropping, drops, drops_when_evaluated
 from crowdwise.parts.heads.seeding import seeded
 
 __all__ = ["NetworkModel", "Uncertainty", "check_dropout", "check_mixed", "few_rows", "materialised", "suited_rows"]
@@ -142,6 +142,7 @@ def suited_rows(network: nn.Module, rows: Rows, n_classes: int | None, dtype: to
         raise InputError(f"the network cannot take rows {what}: {'; as floats: '.join(problems)}")
     if n_classes is None:
         return source
+    _refuse_stray_dropout(network, source.take(index).to(device))
     _warn_of_fields(network, sample)
     if not isinstance(output, torch.Tensor) or output.shape != (len(index), n_classes):
         got = (
@@ -185,6 +186,15 @@ def few_rows(rows: Rows) -> torch.Tensor:
     """Positions of two rows that can be tried; of a stream, they are in its first batch."""
     known = getattr(rows, "first_rows", None)
     return torch.arange(min(2, len(rows))) if known is None else known[:2]
+
+
+def _refuse_stray_dropout(network: nn.Module, rows: Any) -> None:
+    """Labels would differ from one evaluation to the next, and with the place of a row among others."""
+    # Compiled modules do not let one see it, and would be compiled again.
+    if not hasattr(network, "_orig_mod") and drops_when_evaluated(lambda: answer_of(network, rows)):
+        raise SettingError(
+            "the network's forward drops when it is evaluated, too: hand its mode over, F.dropout(x, p, training=self.training)"
+        )
 
 
 def _warn_of_fields(network: nn.Module, sample: Any) -> None:

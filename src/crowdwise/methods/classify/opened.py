@@ -58,11 +58,14 @@ class Earlier:
 
 
 class _GoingOn:
-    """What is no setting: what the fit under way continues, whether its labels do, and what it takes for settings left open."""
+    """What is no setting: what the fit under way continues, whether its labels do, what it takes for settings left open, and
+    how many items have votes or a known label.
+    """
 
     _earlier: Earlier | None = None
     _labels_go_on: bool = True
     _taken: Mapping[str, str] = MappingProxyType({})
+    _n_items: int = 0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -173,7 +176,7 @@ class OpenedProcess(_GoingOn, TrainedClassifier):
         try:
             done = self._train(features, votes, progress)
             # Whether it went on: a process of another shape starts afresh.
-            n_warm = 0 if self._earlier is not None else self._first_epochs(votes)
+            n_warm = 0 if self._earlier is not None else self._first_epochs()
         finally:
             self._earlier = None
         head = self.head_
@@ -185,7 +188,7 @@ class OpenedProcess(_GoingOn, TrainedClassifier):
         """What there is to tell of the bound, for `history_`."""
         return {}
 
-    def _first_epochs(self, votes: Annotations) -> int:
+    def _first_epochs(self) -> int:
         """Epochs whose loss is another than that of the later ones."""
         raise NotImplementedError
 

@@ -11,7 +11,7 @@ from torch import nn
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows
-from crowdwise.engines.gradient.stopping import warm_epochs
+from crowdwise.engines.gradient.stopping import most_epochs, warm_epochs
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
@@ -79,7 +79,13 @@ class ProcessClassifier(OpenedProcess):
         "and other columns in one unit; auto: the one under which votes on items that did not teach are likelier.",
         choices=("auto", *SCALINGS),
     )
-    epochs: int = setting(50, "Most passes over the items.", low=1, whole=True)
+    epochs: int | None = setting(
+        None,
+        "Most passes over the items; by default 50, or as many as 333 steps take on a small set.",
+        low=1,
+        whole=True,
+        optional=True,
+    )
     batch_size: int = setting(100, "Items per step.", low=1, high=10**9, whole=True)
     warmup: int = setting(
         2, "First epochs, trained on the labels of the start; more where they have few steps, 0 for none.", low=0, whole=True
@@ -92,6 +98,10 @@ class ProcessClassifier(OpenedProcess):
         return False
 
     _saved: ClassVar[tuple[str, ...]] = (*OpenedProcess._saved, "log_shares_")
+    # By default: epochs of a set that is not small, and steps of one that is. Adam moves a logarithm by about its rate in a
+    # step, so that in 1 / rate of them a length scale can change by a factor of e; the likelihood learns within them too.
+    _usual_epochs: ClassVar[int] = 50
+    _least_steps: ClassVar[int] = 333
 
     def _name_network(self, network: Any) -> None:
         if network is not None:
@@ -101,6 +111,7 @@ class ProcessClassifier(OpenedProcess):
         return log_softmax(log_prob + self.log_shares_)
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        self._n_items = int(((votes.votes_per_item > 0) | votes.is_known).sum())
         before = self._previous(features, votes)
         if before is None:
             self._taken, tried = chosen_settings(self, features, votes)
@@ -129,30 +140,38 @@ class ProcessClassifier(OpenedProcess):
         assert self.model_.spec is not None
         return str(self.model_.spec[name])
 
-    def _warm_epochs(self, votes: Annotations) -> int:
+    def _most_epochs(self, n_items: int) -> int:
+        return most_epochs(self.epochs, n_items, self.batch_size, self._usual_epochs, self._least_steps)
+
+    @property
+    def _epochs(self) -> int:
+        """Of the fit under way."""
+        return self._most_epochs(self._n_items)
+
+    def _warm_epochs(self) -> int:
         """`warmup`, or more where epochs have few steps: in less than so many, functions are still where they began."""
         if self._earlier is not None:
             return 0
-        return warm_epochs(self.warmup, self.epochs, votes.n_items, self.batch_size)
+        return warm_epochs(self.warmup, self._epochs, self._n_items, self.batch_size)
 
-    def _enough(self, votes: Annotations) -> int:
+    def _enough(self) -> int:
         """Epochs that have `_FIRST_STEPS` steps."""
-        return -(-_FIRST_STEPS // max(n_batches(votes.n_items, self.batch_size), 1))
+        return -(-_FIRST_STEPS // max(n_batches(self._n_items, self.batch_size), 1))
 
-    def _learning(self, votes: Annotations) -> tuple[int, int] | None:
+    def _learning(self) -> tuple[int, int] | None:
         """Epochs from which, and before which, the likelihood learns; None where it is fixed.
 
         Learned at once it would make up for functions that have not learned yet, and they would have no reason to any more:
         in trainings of few steps it stays as it is. The items that are asked must teach too. Where a fit continues, all have.
         """
-        warm = self._warm_epochs(votes)
-        quarter = (self.epochs - warm) // 4
-        learns, joins = max(warm + quarter, self._enough(votes)), warm + 3 * quarter
+        warm = self._warm_epochs()
+        quarter = (self._epochs - warm) // 4
+        learns, joins = max(warm + quarter, self._enough()), warm + 3 * quarter
         return (learns, joins) if self.epsilon == "learned" and learns < joins and self._earlier is None else None
 
-    def _first_epochs(self, votes: Annotations) -> int:
-        learning = self._learning(votes)
-        return self._warm_epochs(votes) if learning is None else learning[1]
+    def _first_epochs(self) -> int:
+        learning = self._learning()
+        return self._warm_epochs() if learning is None else learning[1]
 
     def _warmup(self, start: Start, n_items: int) -> int:
         return 0  # the heads have their own: in training these do not answer with logits

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
@@ -25,6 +25,7 @@ from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["SklearnModel", "check_classifier", "fitted_classifier", "some_rows", "takes_weights"]
 
+_CALIBRATED = "sklearn.calibration.CalibratedClassifierCV"
 # Repeated rows with less weight than this cost time and change nothing.
 _SMALLEST_WEIGHT = 1e-3
 # A forest says 0 of what it has not seen; votes must be able to object.
@@ -56,10 +57,16 @@ def check_classifier(classifier: Any, setting: str) -> None:
         )
     if isinstance(classifier, type) or not hasattr(classifier, "fit"):
         raise SettingError(f"{setting} must be a name or a scikit-learn classifier (an instance); got {classifier!r}")
-    if not hasattr(classifier, "predict_proba"):
-        raise SettingError(
-            f"{type(classifier).__name__} gives no class probabilities; wrap it in sklearn.calibration.CalibratedClassifierCV"
-        )
+    if hasattr(classifier, "predict_proba"):
+        return
+    name, last = type(classifier).__name__, _last(classifier)
+    if hasattr(last, "__sklearn_tags__") and is_regressor(last):
+        raise SettingError(f"{name} predicts numbers; {setting} must be a classifier")
+    # A stack says only once it is fitted that it has probabilities, which its own final classifier gives.
+    if getattr(last, "final_estimator", last) is None:
+        return
+    way = 'make it with voting="soft"' if getattr(last, "voting", "") == "hard" else f"wrap it in {_CALIBRATED}"
+    raise SettingError(f"{name} gives no class probabilities; {way}")
 
 
 def some_rows(features: Any, rows: Integers) -> Any:
@@ -69,9 +76,7 @@ def some_rows(features: Any, rows: Integers) -> Any:
 
 def takes_weights(classifier: Any) -> bool:
     """Whether the `fit` of a classifier, or of the last step of a pipeline, takes weights of rows."""
-    if isinstance(classifier, Pipeline):
-        return takes_weights(classifier.steps[-1][1])
-    return bool(has_fit_parameter(classifier, "sample_weight"))
+    return bool(has_fit_parameter(_last(classifier), "sample_weight"))
 
 
 def fitted_classifier(classifier: Any, features: Any, target: Floats, *, soft: bool = True) -> SklearnModel:
@@ -87,6 +92,11 @@ def fitted_classifier(classifier: Any, features: Any, target: Floats, *, soft: b
     # Most refuse to learn one class; what they would say of it is clear.
     model = clone(classifier) if len(codes) > 1 else DummyClassifier()
     return SklearnModel(_fitted(model, features, row, own, weight, hard), codes, target.shape[1])
+
+
+def _last(classifier: Any) -> Any:
+    """The last step of a pipeline, or the classifier itself."""
+    return _last(classifier.steps[-1][1]) if isinstance(classifier, Pipeline) else classifier
 
 
 def _fitted(model: Any, features: Any, row: Any, code: Any, weight: Any, hard: Any) -> Any:

@@ -188,10 +188,10 @@ class SVGPCR(ProcessClassifier):
             start.posterior,
             process,
             rate=self.rate,
-            warmup=self._warm_epochs(votes),
-            learning=self._learning(votes),
+            warmup=self._warm_epochs(),
+            learning=self._learning(),
             frozen=self.frozen,
-            together=self.epochs // 2,
+            together=self._epochs // 2,
             memoised=self.steps == "memoised",
             anchored=self.class_shares == "anchored",
             **more,
@@ -226,7 +226,7 @@ class SVGP(SVGPCR):
 
     def _head(self, votes: Annotations, start: Start) -> ProcessHead:
         head = super()._head(votes, start)
-        head.warmup = self.epochs
+        head.warmup = self._epochs
         return head
 
 

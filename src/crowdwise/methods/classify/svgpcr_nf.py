@@ -63,7 +63,7 @@ class SVGPCRNF(SVGPCR):
         assert isinstance(start.network, nn.Sequential)
         process = start.network[1]
         assert isinstance(process, FlowGP)
-        base = 0 if self._earlier is not None and bool(process.flowing) else round(self.base * self.epochs)
+        base = 0 if self._earlier is not None and bool(process.flowing) else round(self.base * self._epochs)
         return self._head_of(FlowProcessHead, votes, start, base=base)
 
 

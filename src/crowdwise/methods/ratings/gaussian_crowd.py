@@ -56,9 +56,10 @@ class GaussianCrowd(RatingMethod):
     With `bayes`, b_a ~ N(0, v) and tau_a ~ Gamma(k, r). The posteriors of items, biases and precisions are found together with
     the priors (m, s, v, k, r) that raise the bound most, so a crowd of equal annotators is pooled and a mixed one is not.
     Intervals sum out biases and their level, and add the doubt about precisions. An answer itself is known up to `resolution`
-    of the crowd's noise variance, by default as far as ties show that answers are rounded: two annotators who answer alike, as
-    many do who always say 0, would become infinitely precise otherwise. Answers without ties are known exactly, so that the
-    noise of the best annotator is found, however much noisier the others are.
+    of the crowd's noise variance: two annotators who answer alike, as many do who always say 0, would become infinitely precise
+    otherwise. By default nobody is more precise than the steps to which values are rounded, where the values show steps; where
+    one of them stands out, as 0 does if many always say it, ties say how far answers are known; answers without ties are known
+    exactly. So the noise of the best annotator is found, however much noisier the others are.
 
     Values of several dimensions are independent given the annotators, who have one precision for all of them (`shared`), times
     a noise of each dimension.
@@ -87,7 +88,8 @@ class GaussianCrowd(RatingMethod):
     )
     resolution: float | None = setting(
         None,
-        "Bayes: answers are known up to this share of the crowd's noise variance; by default as far as ties show rounding.",
+        "Bayes: answers are known up to this share of the crowd's noise variance; by default as far as steps or ties show "
+        "rounding.",
         low=0,
         optional=True,
     )

@@ -12,6 +12,9 @@ from crowdwise.kernels.types import Floats
 
 __all__ = ["Problem"]
 
+# Values are steps of a scale where so many answers have each, and the most frequent at most so many times a neighbour's.
+_PER_VALUE, _ALONE = 4, 2
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -142,6 +145,26 @@ class Problem:
         answer is known up to the variance h^2 / 12. Many answers that are never equal are known exactly.
         """
         return np.asarray(np.pi / 3 * self.ties() ** 2 * self.usual_noise())
+
+    def steps(self) -> Floats:
+        """The step to which answers are rounded, [D]; infinity where the values do not show one.
+
+        It is the least difference of two values, where these have four answers each in the mean and none of them stands out:
+        the most frequent one has at most twice the answers of one beside it. Where many always answer 0, say, answers are alike
+        for another reason than that they are rounded.
+
+        Ties say less of it: they presume one noise of all, and precise annotators among noisy ones are alike more often.
+        """
+        found = np.full(self.n_dimensions, np.inf)
+        for d in range(self.n_dimensions):
+            value, count = np.unique(np.round(self.value[:, d], 9), return_counts=True)
+            if len(value) < 2 or count.mean() < _PER_VALUE:
+                continue
+            step, top = np.diff(value).min(), int(count.argmax())
+            beside = count[np.abs(np.abs(value - value[top]) - step) < 1e-6 * step + 1e-8]
+            if len(beside) and count[top] <= _ALONE * beside.max():
+                found[d] = step
+        return found
 
 
 def _sums(index: NDArray[np.intp], rows: Floats, n: int) -> Floats:

@@ -36,7 +36,8 @@ class StudentCrowd(RatingMethod):
     tail: float | None = setting(None, "Degrees of freedom of the noise; learned where not given.", low=1, optional=True)
     resolution: float | None = setting(
         None,
-        "Answers are known up to this share of the crowd's noise variance; by default as far as ties show rounding.",
+        "Answers are known up to this share of the crowd's noise variance; by default as far as their steps or ties show "
+        "rounding.",
         low=0,
         optional=True,
     )

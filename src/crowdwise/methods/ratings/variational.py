@@ -48,6 +48,9 @@ class Crowd:
         u ~ Gamma(scale_shape, scale_rate) multiplies the precision of an answer.
     resolution : [D]
         Variance with which an answer itself is known; without it, two annotators who agree would become infinitely precise.
+    finest : [D]
+        Least noise variance of an annotator, that of rounding. It is part of every answer already, so that adding it as a
+        `resolution` would count it twice, and again in what follows from it: the best annotator would weigh too little.
     usual_bias : [D]
         Variance of biases before any is seen.
     """
@@ -65,6 +68,7 @@ class Crowd:
     scale_shape: Floats
     scale_rate: Floats
     resolution: Floats
+    finest: Floats
     usual_bias: Floats
 
     @property
@@ -85,7 +89,10 @@ class Crowd:
 
 
 def start(problem: Problem, *, shared: bool, resolution: float | None, heavy: bool = False, tail: float | None = None) -> Crowd:
-    """All annotators alike and unbiased; items at the mean of their answers. Without a `resolution`, ties say what it is."""
+    """All annotators alike and unbiased; items at the mean of their answers.
+
+    Without a `resolution`, the steps of the values say how precise anybody can be, and where they show none, ties do.
+    """
     n, a, d = problem.n_items, problem.n_annotators, problem.n_dimensions
     noise = problem.noise()
     means = problem.item_means()
@@ -93,6 +100,9 @@ def start(problem: Problem, *, shared: bool, resolution: float | None, heavy: bo
     shape = np.full(a if shared else (a, d), 1.0)
     usual = float(np.exp(np.log(noise).mean()))
     rate = shape * (usual if shared else noise)
+    steps = problem.steps()
+    stepped = np.isfinite(steps) & (resolution is None)
+    of_answers = problem.rounding() if resolution is None else resolution * problem.usual_noise()
     freedom = (4.0 if tail is None else tail) if heavy else np.inf
     ones = np.ones(len(problem.item)) if heavy else np.ones(0)
     first = Crowd(
@@ -108,7 +118,8 @@ def start(problem: Problem, *, shared: bool, resolution: float | None, heavy: bo
         freedom,
         ones,
         ones,
-        np.maximum(problem.rounding() if resolution is None else resolution * problem.usual_noise(), _FINEST),
+        np.maximum(np.where(stepped, 0.0, of_answers), _FINEST),
+        np.where(stepped, steps**2 / 12, 0.0),
         0.1 * problem.usual_noise() + 1e-6,
     )
     return replace(first, items=infer_items(problem, first.items, first.precision(problem), first.bias))
@@ -164,8 +175,8 @@ def _update_biases(problem: Problem, crowd: Crowd) -> Crowd:
 
 def _update_precisions(problem: Problem, crowd: Crowd) -> Crowd:
     scale = problem.weight if np.isinf(crowd.tail) else problem.weight * (crowd.scale_shape / crowd.scale_rate)
-    squares = problem.by_annotator(scale[:, None] * crowd.squares(problem))
     count = problem.count
+    squares = np.maximum(problem.by_annotator(scale[:, None] * crowd.squares(problem)), crowd.finest * count[:, None])
     if crowd.shape.ndim == 1:
         shape = crowd.prior_shape + problem.n_dimensions * count / 2
         rate = crowd.prior_rate + (squares / crowd.noise).sum(axis=1) / 2

@@ -46,8 +46,9 @@ __all__ = ["AutoClassifier"]
 # Items below which a classifier trained on some of them says little about one trained on all; and to which a sample shrinks
 # before candidates are skipped instead.
 _FEWEST_ITEMS, _FEWEST_SAMPLED = 200, 1_000
-# What is trained on rows that are no array, and cannot be dealt into folds here.
-_ON_OTHER_ROWS = "ccem"
+# What is trained on rows that are no array, and cannot be dealt into folds here; and on so few items that there is no
+# comparison: a model of how features come about needs fewer items than one of classes given features (Ng and Jordan 2002).
+_ON_OTHER_ROWS, _ON_FEW_ITEMS = "ccem", "raykar (classifier=gaussian)"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -129,7 +130,8 @@ class AutoClassifier(Chooses, CrowdClassifier):
         tried = [row.method for row in rows if row.eligible]
         sample = np.flatnonzero(votes.votes_per_item > 0)
         reason = "there is one class only" if votes.n_classes < 2 else "there is one candidate" if len(tried) < 2 else ""
-        if len(sample) < _FEWEST_ITEMS:
+        if not reason and len(sample) < _FEWEST_ITEMS:
+            tried.sort(key=lambda label: label != _ON_FEW_ITEMS)
             reason = f"only {len(sample):,} items have votes, and {_FEWEST_ITEMS} are needed"
         if not reason:
             # Operations are as good as proportional to rows.

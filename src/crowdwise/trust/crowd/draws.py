@@ -21,6 +21,8 @@ from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 __all__ = ["depends_on_class", "score_of_draws", "told_from_chance", "verdict_of_draws"]
 
 
+# Whoever is more probably informative than not is no spammer.
+_RATHER = 0.5
 # Numbers of the matrices that are measured together: calls on small arrays would take most of the time.
 _AT_ONCE = 1_000_000
 
@@ -40,7 +42,8 @@ def score_of_draws(
     """Flag annotators whose measure is below `least` in the posterior.
 
     `p_value` is the posterior probability of at least `least` and `q_value` its running mean over the
-    annotators in order of it: the expected share of wrong flags among those up to here. `verdict` is
+    annotators in order of it: the expected share of wrong flags among those up to here; nobody is flagged whose own
+    probability is above one half. `verdict` is
     "spammer", "informative" (the answers depend on the class by a G-test at level `fdr`) or "unknown".
     """
     check_level(fdr)
@@ -75,7 +78,8 @@ def _judged(result: Result, votes: Annotations, informative: Floats, fdr: float)
     order = np.argsort(informative, kind="stable")
     q_value = np.empty(len(order))
     q_value[order] = np.cumsum(informative[order]) / np.arange(1, len(order) + 1)
-    flag = np.nan_to_num(q_value, nan=1.0) <= fdr
+    # Among many who surely are spammers, the mean leaves room for one who surely is none.
+    flag = (np.nan_to_num(q_value, nan=1.0) <= fdr) & (np.nan_to_num(informative, nan=1.0) <= _RATHER)
     if votes.n_classes < 2:
         flag[:] = False
     clear = depends_on_class(result, fdr)
