@@ -122,11 +122,11 @@ def beside_libraries() -> tuple[list[str], Table]:
     """The default's labels beside those of other libraries, as a row."""
     one = tables("versus", "versus labels")[0]
     right = {name: column(one, name) for name in one.header[1:]}
-    ours, means = right.pop("crowdwise: consensus"), {}
+    ours, best_of = right.pop("crowdwise: consensus"), {}
     for name, cells in right.items():
         library, _, method = name.partition(": ")
         if library != "crowdwise" and cells["*mean*"] != "-":
-            means[f"{library} {method.partition(' ')[0]}"] = number(cells["*mean*"])
+            best_of[library] = max(best_of.get(library, (0.0, "")), (number(cells["*mean*"]), method.partition(" ")[0]))
     sets = [name for name in ours if not name.startswith("*")]
     best = {name: max(number(cells[name]) for cells in right.values() if cells[name][0].isdigit()) for name in sets}
     behind = {name: best[name] - number(ours[name]) for name in sets}
@@ -134,7 +134,7 @@ def beside_libraries() -> tuple[list[str], Table]:
     row = [
         f"the same on {len(sets)} of them, beside other libraries as they come",
         f"{number(ours['*mean*']):.1f} %",
-        ", ".join(f"{name} {mean:.1f} %" for name, mean in sorted(means.items(), key=lambda pair: -pair[1])),
+        "best of each: " + ", ".join(f"{name} {mean:.1f} % ({method})" for name, (mean, method) in best_of.items()),
         f"behind the best of a crowd on {sum(gap > 0 for gap in behind.values())} of {len(sets)}, "
         f"at worst by {behind[worst]:.1f} points ({worst})",
     ]
