@@ -45,7 +45,7 @@ def assert_as_prototype(prototype: Any, votes: Annotations) -> None:
     ours = {reading.members: reading for reading in found.readings}
     preferred = frozenset(group[0] for group in wanted)
     assert {preferred, *roots} <= set(ours)
-    if not any(group.against for reading in found.readings for group in reading.groups):
+    if not any(group.below for reading in found.readings for group in reading.groups):
         assert found.readings[0].members == preferred
         assert {preferred, *roots} == set(ours)
     given = sorted((tuple(g.members.tolist()), g.ratio, g.excess, g.confirmed) for g in ours[preferred].groups)

@@ -12,7 +12,11 @@ from crowdwise.report.dependence_text import dependence_lines, labeling_lines
 
 VOTES = Annotations.from_matrix(np.array([[0, 0, 1, 1], [1, 1, 0, 1], [0, 0, 0, 0]]), annotators=list("abcd"))
 PAIR = Reading(
-    (SharedErrors(np.array([0, 1]), excess=0.8, confirmed=0.8, ratio=8.0, p_value=1e-6, share=0.5, outside=0.1),),
+    (
+        SharedErrors(
+            np.array([0, 1]), excess=0.8, confirmed=0.8, ratio=8.0, p_value=1e-6, share=0.5, outside=0.4, outside_sd=0.05
+        ),
+    ),
     np.array([0, 0, -1, -1]),
 )
 NOBODY = Reading((), np.full(4, -1))

@@ -13,9 +13,9 @@
 
 Readings. Votes give a tree without a root: "three judges share errors" and "three are right, the other four share errors"
 look the same. So the search starts from ordinary crowds (median and lower quartile of agreement) and from "those outside are
-the group"; where a group works against the others, also from "they are right, the others are the group". Preferred is a
-reading in which no group has more than three quarters of the votes and most annotators carry the background. Others that
-stand are kept beside it: which one is right cannot be seen in votes.
+the group"; where a group agrees less with the others than by chance, also from "they are right, the others are the group".
+Preferred is a reading in which no group has more than three quarters of the votes and most annotators carry the background.
+Others that stand are kept beside it: which one is right cannot be seen in votes.
 
 Notes
 -----
@@ -49,8 +49,10 @@ if TYPE_CHECKING:
 __all__ = ["Reading", "SharedErrors", "readings_of"]
 
 
-# What must remain of a group's excess given those outside.
+# What must remain of a group's excess given those outside, as a share of what is possible.
 _CONFIRMED = 0.1
+# So many standard deviations above zero are no chance, at 5 %.
+_ABOVE = 1.645
 _PASSES = 4
 # A faction with more of the votes than this is the crowd.
 _FACTION = 0.75
@@ -75,9 +77,9 @@ class SharedErrors:
         Excess over its standard deviation, and the chance of any such group of that size among independent annotators.
     share : float
         Share of all votes.
-    outside : float
-        Agreement beyond chance with those outside the group; zero or less: they work against the others. NaN where they
-        never met anybody else.
+    outside, outside_sd : float
+        Agreement beyond chance with those outside the group, and its standard deviation over items. NaN where they never met
+        anybody else.
     """
 
     members: Integers
@@ -87,6 +89,7 @@ class SharedErrors:
     p_value: float
     share: float
     outside: float
+    outside_sd: float
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -96,7 +99,16 @@ class SharedErrors:
 
     @property
     def against(self) -> bool:
-        """Whether they agree with those outside no more than chance lets them: colluders, not a family that errs together."""
+        """Whether they agree with those outside no more than chance lets them: colluders, not a family that errs together.
+
+        Every other key agrees with the others a little more than chance would, by chance. So a family is what agrees more by a
+        test at 5 %, or, however few the items, in a tenth of what is possible.
+        """
+        return self.outside <= min(_ABOVE * self.outside_sd, _CONFIRMED)
+
+    @property
+    def below(self) -> bool:
+        """Whether they agree with those outside less than chance in these votes: enough to try the reverse."""
         return self.outside <= 0
 
     def names(self, votes: Vocabularies) -> list[Any]:
@@ -157,7 +169,7 @@ def _standing(search: _Search) -> list[Reading]:
         if stands and all(reading.members != other.members for other in kept):
             kept.append(reading)
     # Without groups, those who seem to work against the others are the ones who are right.
-    return [*kept, *without[:1]] if any(group.against for group in best.groups) else kept
+    return [*kept, *without[:1]] if any(group.below for group in best.groups) else kept
 
 
 class _Search:
@@ -183,7 +195,7 @@ class _Search:
             outside = np.where(reading.code < 0, 0, -1)
             if (outside == 0).sum() >= 2:
                 turned.append(outside)
-            if any(group.against for group in reading.groups):
+            if any(group.below for group in reading.groups):
                 against.append(reading)
         for outside in turned:
             kept = ~_inside(pairs, outside)
@@ -276,15 +288,34 @@ class _Search:
             return None
         share, p_value = float(self.mass[trial.members].sum()), math.exp(min(log_p, 0.0))
         outside = self._outside(trial.members)
-        return SharedErrors(trial.members, trial.excess, confirmed, trial.ratio, p_value, share, outside)
+        return SharedErrors(trial.members, trial.excess, confirmed, trial.ratio, p_value, share, *outside)
 
-    def _outside(self, members: Integers) -> float:
-        """Agreement beyond chance between the members and everybody else; NaN where they never met."""
+    def _outside(self, members: Integers) -> tuple[float, float]:
+        """Agreement beyond chance between the members and everybody else, and its sd over items; NaN where they never met."""
         pairs, inside = self.pairs, np.zeros(self.pairs.n_annotators, bool)
         inside[members] = True
         across = inside[pairs.first] != inside[pairs.second]
         n = pairs.n[across]
-        return float(n @ pairs.beyond[across] / n.sum()) if len(n) else math.nan
+        if not len(n):
+            return math.nan, math.nan
+        return float(n @ pairs.beyond[across] / n.sum()), self._outside_sd(members)
+
+    def _outside_sd(self, members: Integers) -> float:
+        """The standard deviation over items of that agreement: of sum_l m_l o_l, less what is expected of it by own shares."""
+        chosen = self.answers.by(members)
+        same_nl, alike_nl = chosen.label_sums(chosen.item, self._n_items), self._expected(chosen)
+        rest_nl, unlike_nl = self.counts_nl - same_nl, self._expected(self.answers) - alike_nl
+        beyond_n = (same_nl * rest_nl - alike_nl * unlike_nl).sum(axis=1)
+        met_n = same_nl.sum(axis=1) * rest_nl.sum(axis=1)
+        n = met_n.sum()
+        off_n = beyond_n - met_n * beyond_n.sum() / n
+        return float(np.sqrt(off_n @ off_n) / (n * self.pairs.scale))
+
+    def _expected(self, answers: SingleAnswers) -> Floats:
+        """The sum over the answers on every item of the label shares of who gave them, [N, L]."""
+        return np.column_stack(
+            [np.bincount(answers.item, column, self._n_items) for column in self.pairs.own_al[answers.annotator].T]
+        )
 
 
 def _log_above(x: float) -> float:

@@ -179,6 +179,33 @@ def test_a_thorough_search_keeps_the_readings_that_stand(crowds: Any) -> None:
         assert [reading.members for reading in more[: len(standing)]] == [reading.members for reading in standing]
 
 
+def with_a_key(seed: int, right: float, n_items: int = 150) -> Annotations:
+    """Five of sixteen answer from one key, `right` in so many of three classes; the others are right in half to four fifths."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(3, size=n_items)
+
+    def answer(right: float) -> np.ndarray:
+        return np.where(rng.random(n_items) < right, truth, (truth + rng.integers(1, 3, size=n_items)) % 3)
+
+    key = answer(right)
+    return Annotations.from_matrix(np.column_stack([key] * 5 + [answer(right) for right in np.linspace(0.5, 0.8, 11)]))
+
+
+def test_a_key_drawn_at_random_is_a_colluders_and_a_familys_is_not() -> None:
+    """Half of all random keys agree with the others a little more than chance, in these very votes."""
+    groups = [next(g for g in find(with_a_key(seed, 1 / 3)).groups if 0 in g.members) for seed in range(20)]
+    outside = np.array([group.outside for group in groups])
+    assert 5 <= (outside > 0).sum() <= 15
+    assert sum(group.against for group in groups) >= 17
+    # The standard deviation is what the draws scatter by.
+    assert np.mean([group.outside_sd for group in groups]) == pytest.approx(outside.std(), rel=0.4)
+    families = [next(g for g in find(with_a_key(seed, 0.6)).groups if 0 in g.members) for seed in range(10)]
+    assert not any(group.against for group in families)
+    # With few items chance leaves room for much, and a tenth of what is possible is none of it.
+    few = next(group for group in find(with_a_key(0, 0.6, 40)).groups if 0 in group.members)
+    assert not few.against
+
+
 def test_only_a_minority_against_the_others_colludes(crowds: Any) -> None:
     votes = crowds.colluders(0, 18, n_items=300).votes
     found = find(votes)

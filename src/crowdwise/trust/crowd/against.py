@@ -6,8 +6,9 @@ others and is no such group. `crowdwise.trust.crowd.colluders` is the test by th
 
 Notes
 -----
-`score` is the group's agreement beyond chance with those outside; zero or less is flagged. With two classes, annotators who
-give the wrong one independently of each other are steady adversaries and share nothing that a group could be found by.
+`score` is the group's agreement beyond chance with those outside; flagged is whoever is not above zero by more than chance.
+With two classes, annotators who give the wrong one independently of each other are steady adversaries and share nothing that
+a group could be found by.
 """
 
 from __future__ import annotations
