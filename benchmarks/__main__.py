@@ -8,7 +8,7 @@
 
 Figures are stale where files of the library that a benchmark measures (its room's, or its declaration says which) differ from
 those of the commit that the figures name; where only a day is named, the last commit of that day counts. Most changes of files
-change no figure: `check` measures some runs again, drawn at random, and `list` says how many of their values were as recorded.
+change no figure: `check` measures some runs again, drawn at random; where all values are as recorded `list` says *confirmed*.
 """
 
 from __future__ import annotations

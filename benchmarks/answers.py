@@ -118,6 +118,41 @@ ANSWERS: dict[str, Callable[[], tuple[str, list[Table]]]] = {
 }
 
 
+def beside_libraries() -> tuple[list[str], Table]:
+    """The default's labels beside those of other libraries, as a row."""
+    one = tables("versus", "versus labels")[0]
+    right = {name: column(one, name) for name in one.header[1:]}
+    ours, best_of = right.pop("crowdwise: consensus"), {}
+    for name, cells in right.items():
+        library, _, method = name.partition(": ")
+        if library != "crowdwise" and cells["*mean*"] != "-":
+            best_of[library] = max(best_of.get(library, (0.0, "")), (number(cells["*mean*"]), method.partition(" ")[0]))
+    sets = [name for name in ours if not name.startswith("*")]
+    best = {name: max(number(cells[name]) for cells in right.values() if cells[name][0].isdigit()) for name in sets}
+    behind = {name: best[name] - number(ours[name]) for name in sets}
+    worst = max(behind, key=behind.__getitem__)
+    row = [
+        f"the same on {len(sets)} of them, beside other libraries as they come",
+        f"{number(ours['*mean*']):.1f} %",
+        "best of each: " + ", ".join(f"{name} {mean:.1f} % ({method})" for name, (mean, method) in best_of.items()),
+        f"behind the best of a crowd on {sum(gap > 0 for gap in behind.values())} of {len(sets)}, "
+        f"at worst by {behind[worst]:.1f} points ({worst})",
+    ]
+    return row, one
+
+
+def asking() -> tuple[list[str], list[Table]]:
+    """What choosing questions saves, as a row."""
+    found = {
+        name: next(one for one in tables("campaigns", "active curves", name) if one.label == name)
+        for name in ("rte", "web", "sentence_polarity, recorded")
+    }
+    rte, web, recorded = (column(one, "saving (%)") for one in found.values())
+    saved = f"{rte['warm-information']} % on rte, {web['warm-information']} % on web"
+    lacking = f"{recorded['DALC: predictive-entropy+expertise']} % with features on sentence_polarity"
+    return ["answers saved by choosing questions", saved, "random questions", lacking], list(found.values())
+
+
 def in_short() -> str:
     """What a newcomer should know of each question, good or bad, in a line each."""
     sources, _ = label_sources()
@@ -130,17 +165,12 @@ def in_short() -> str:
     million = {(row[1].split()[0], row[2]): row for row in timed.rows if row[0] == "1,000,000"}
     ours, theirs = million["crowdwise", "dawid-skene"], million["crowd-kit", "DawidSkene"]
     default = million["crowdwise", "consensus"]
-    found = {
-        name: next(one for one in tables("campaigns", "active curves", name) if one.label == name)
-        for name in ("rte", "web", "sentence_polarity, recorded")
-    }
-    savings = {name: column(one, "saving (%)") for name, one in found.items()}
-    saved = {name: savings[name]["warm-information"] for name in ("rte", "web")}
-    lacking = savings["sentence_polarity, recorded"]["DALC: predictive-entropy+expertise"]
+    asked, curves = asking()
     classified = {name: tables("classifiers", f"learn {name}")[0] for name in SETS}
     learn = {name: column(one, "test accuracy") for name, one in classified.items()}
     gained = {name: number(by["aggnet"]) - number(by["two-stage majority"]) for name, by in learn.items()}
     lost, majority = sum(gap < 0 for gap in gaps.values()), column(mean, "majority")["*mean*"]
+    libraries, labels_of_libraries = beside_libraries()
     rows = [
         [
             "right labels on 17 real crowds, mean",
@@ -148,6 +178,7 @@ def in_short() -> str:
             f"majority vote {number(majority):.1f} % (a tie counts in parts)",
             f"behind it on {lost} of {len(gaps)}, at worst by {-gaps[worst]:.1f} points ({worst})",
         ],
+        libraries,
         [
             "crowds where more of the accepted labels are wrong than the 5 % that was stated",
             stated,
@@ -160,12 +191,7 @@ def in_short() -> str:
             f"crowd-kit {theirs[3]} s",
             f"the default, consensus, takes {default[3]} s",
         ],
-        [
-            "answers saved by choosing questions",
-            f"{saved['rte']} % on rte, {saved['web']} % on web",
-            "random questions",
-            f"{lacking} % with features on sentence_polarity",
-        ],
+        asked,
         [
             "test accuracy of a network that learns from votes (aggnet)",
             f"{max(gained.values()):+.1f} points at best",
@@ -173,7 +199,7 @@ def in_short() -> str:
             f"{min(gained.values()):+.1f} at worst, of {len(gained)} sets",
         ],
     ]
-    measured = days([mean, accepted, timed, *found.values(), *classified.values()])
+    measured = days([mean, labels_of_libraries, accepted, timed, *curves, *classified.values()])
     short = table(["", "crowdwise", "beside", "where it loses"], rows).replace("---:", "---")
     return f"{short}\n\nMeasured from {measured[0]} to {measured[-1]}."
 

@@ -22,7 +22,7 @@ def listing(rooms: list[str]) -> Iterator[str]:
         for script in scripts().values():
             if script.room == room:
                 yield f"  {script.name:22} {script.declared.question}"
-                yield f"  {'':22} needs: {needs(script)}; {state(script)}{checked(script)}"
+                yield f"  {'':22} needs: {needs(script)}; {state(script)}"
 
 
 def needs(script: Script) -> str:
@@ -51,13 +51,17 @@ def state(script: Script) -> str:
     when = days[0] + (f" to {days[-1]}" if days[-1] != days[0] else "")
     commits = list(dict.fromkeys(commit or last_of(day) for day, commit in marks))
     told = ", ".join(commits[:3]) + (f" and {len(commits) - 3} more" if len(commits) > 3 else "")
-    return f"{kind}measured {when} at {told}: {staleness(script, commits)}"
+    return f"{kind}measured {when} at {told}: {confirmed(script, staleness(script, commits))}"
 
 
-def checked(script: Script) -> str:
-    """What became of runs that were measured again since, if any were."""
+def confirmed(script: Script, stale: str) -> str:
+    """With what became of runs that were measured again; *confirmed* where they were the same and nothing changed since."""
     last = next((line for line in reversed(Records("checks").lines()) if line["key"] == script.name), None)
-    return f"; {said(last['result'])} on {last['day']} at {last['code']}" if last else ""
+    if last is None or stale == "current":
+        return stale
+    later, result = changed_since(last["code"], script.measures), last["result"]
+    word = stale.replace("stale", "confirmed", 1) if result["same"] == result["numbers"] and later == 0 else stale
+    return f"{word}; {said(result)} on {last['day']} at {last['code']}" + (f", {later} files ago" if later else "")
 
 
 def staleness(script: Script, commits: list[str]) -> str:

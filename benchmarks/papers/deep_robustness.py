@@ -155,12 +155,13 @@ def build(method: str, setting: Setting, seed: int) -> Any:
     if method == "majority":
         return crowdwise.make(method)
     if method in LABEL_ONLY:
-        return crowdwise.make(method, family="one-coin", annotator_prior=f"beta:{right:g},{wrong:g}")
-    own: dict[str, Any] = {}
+        # How sure the paper's models are, not what experience with other crowds makes of it; labels are the same.
+        return crowdwise.make(method, family="one-coin", annotator_prior=f"beta:{right:g},{wrong:g}", confidence="model")
+    own: dict[str, Any] = {"confidence": "model"}
     if method == "bayes-dgc":
-        own = {"annotator_prior": f"dir:{right:g},{wrong:g}"}
+        own |= {"annotator_prior": f"dir:{right:g},{wrong:g}"}
     elif method != "crowd-layer-mw":
-        own = {"family": "one-coin", "annotator_prior": f"beta:{right:g},{wrong:g}", "ceiling": setting.ceiling}
+        own |= {"family": "one-coin", "annotator_prior": f"beta:{right:g},{wrong:g}", "ceiling": setting.ceiling}
     if method == FROM_FIELD:
         own["init"] = build("mean-field", setting, seed).fit(draw(setting, seed).votes).posterior_
     return crowdwise.make(method.partition(",")[0], **NETWORK, **own, random_state=seed)

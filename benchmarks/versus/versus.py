@@ -251,7 +251,7 @@ def compared(method: str, turns: list[dict[str, Any]]) -> list[str]:
         cells += [form.format(x) if x == x else "-" for x in (a, b)]
         cells.append(f"{b / a:.0f}x" if a == a and b == b else "-")
     if their.get("note"):
-        cells[4] = their["note"]
+        cells[4] = ":".join(their["note"].split(":")[:2])  # of a failure its kind, without the message
         if "not finished" in their["note"]:
             cells[5] = f"> {LIMIT / middle('ours', 'total'):.0f}x"
     megabytes = [f"{x:.0f}" if x == x else "-" for x in (middle("ours", "mb"), middle("theirs", "mb"))]

@@ -110,13 +110,8 @@ def measured(column: str, name: str) -> dict:
 def report(names: list[str]) -> str:
     found = {column: {name: measured(column, name) for name in names} for column in FITS}
     rows = [[name, *(cell(found[column][name]) for column in FITS)] for name in names]
-    everywhere = [name for name in names if all("right" in found[column][name] for column in FITS)]
-    for title, of in (("*mean*", names), (f"*mean of {len(everywhere)} sets that all finish*", everywhere)):
-        means = []
-        for column in FITS:
-            right = [found[column][name].get("right", np.nan) for name in of]
-            means.append("-" if np.isnan(right).any() else f"{100 * np.mean(right):.2f}")
-        rows.append([title, *means])
+    means = [[found[column][name].get("right", np.nan) for name in names] for column in FITS]
+    rows.append(["*mean*", *("-" if np.isnan(right).any() else f"{100 * np.mean(right):.2f}" for right in means)])
     versions = dict.fromkeys(f"{FITS[column][0]} {found[column][names[0]]['version']}" for column in FITS)
     return "\n".join(
         [

@@ -179,10 +179,21 @@ def test_a_check_measures_drawn_runs_again_and_changes_nothing(tmp_path: Path, m
 
 def test_the_list_says_what_became_of_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "Records", lambda name: records.Records(name, tmp_path))
+    monkeypatch.setattr(listing, "changed_since", lambda commit, paths: 0)
     script = declaration.Script("gp", "some", tmp_path, declaration.Benchmark("Why?"))
-    assert listing.checked(script) == ""
+    stale = "stale (2 measured files changed since)"
+    assert listing.confirmed(script, stale) == stale
     records.Records("checks", tmp_path).add("some", {"runs": 1, "numbers": 4, "same": 4})
-    assert listing.checked(script).startswith("; 1 run measured again, all values as recorded on ")
+    assert listing.confirmed(script, "current") == "current"
+    assert listing.confirmed(script, stale).startswith(
+        "confirmed (2 measured files changed since); 1 run measured again, all values as recorded on "
+    )
+    monkeypatch.setattr(listing, "changed_since", lambda commit, paths: 3)
+    assert listing.confirmed(script, stale).startswith("stale (")
+    assert listing.confirmed(script, stale).endswith(", 3 files ago")
+    monkeypatch.setattr(listing, "changed_since", lambda commit, paths: 0)
+    records.Records("checks", tmp_path).add("some", {"runs": 1, "numbers": 4, "same": 3})
+    assert listing.confirmed(script, stale).startswith("stale (")
 
 
 def test_all_methods_stand_beside_the_same_majority_vote() -> None:

@@ -7,6 +7,7 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, StackingClassifier, VotingClassifier
 from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
@@ -97,3 +98,13 @@ def test_a_calibrator_trains_on_votes_and_is_judged_by_labels() -> None:
     members = [pair.estimator for pair in model.calibrated_classifiers_]
     assert [member.annotators_.tolist() for member in members] == [["x", "y", "z"]] * 3
     assert model.score(FEATURES, TRUTH) > 0.9
+
+
+def test_fitted_models_are_calibrated_and_combined_by_labels() -> None:
+    model = Raykar().fit(FEATURES, VOTES)
+    with pytest.raises(InputError, match=r"FrozenEstimator\(model\) and labels"):
+        CalibratedClassifierCV(FrozenEstimator(model)).fit(FEATURES, VOTES)
+    labels = np.asarray(VOTES)
+    several = VotingClassifier([("one", FrozenEstimator(model)), ("same", FrozenEstimator(model))], voting="soft")
+    np.testing.assert_allclose(several.fit(FEATURES, labels).predict_proba(FEATURES), model.predict_proba(FEATURES))
+    assert CalibratedClassifierCV(FrozenEstimator(model)).fit(FEATURES, labels).score(FEATURES, TRUTH) > 0.9

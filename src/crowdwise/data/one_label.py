@@ -49,7 +49,8 @@ def refuse_to_trainers() -> None:
         raise InputError(
             "cross_val_predict encodes y before it trains, and one label per item would be left of the votes; "
             'use method="predict", or train in a loop over KFold(5).split(X); '
-            "CalibratedClassifierCV: with cv=5 and ensemble=True"
+            "CalibratedClassifierCV: with cv=5 and ensemble=True, or of a fitted model with FrozenEstimator(model) and labels, "
+            "fit(X, np.asarray(votes))"
         )
     # Of the class: a stack of classifiers has `predict` only once it is fitted.
     if hasattr(type(owner), "predict") and hasattr(owner, "get_params") and not module.startswith(_NO_TRAINER):
