@@ -43,6 +43,14 @@ def colluders(seed: int, n_colluders: int, votes_per_item: int = 60, n_items: in
     return _crowd(labels, truth, np.repeat([0, -1], [n_colluders, 60 - n_colluders]), votes_per_item, rng)
 
 
+def ring(seed: int, n_classes: int, votes_per_item: int, n_items: int = 400) -> Crowd:
+    """Eighteen of 60 annotators who answer from one key that is drawn at random; the others are right in half and more."""
+    rng = np.random.default_rng(seed)
+    truth, key = rng.integers(n_classes, size=(2, n_items))
+    labels = [key] * 18 + [_answer(rng, rng.uniform(0.5, 0.85), truth, n_classes) for _ in range(42)]
+    return _crowd(labels, truth, np.repeat([0, -1], [18, 42]), votes_per_item, rng)
+
+
 def teams(
     seed: int,
     votes_per_item: int = 40,
