@@ -24,7 +24,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.declaration import Benchmark
 from benchmarks.gp import gravity_spy
@@ -37,6 +39,7 @@ BENCHMARK = Benchmark(
     "How do Gaussian processes do at the size of Gravity Spy?",
     sections=("gp ligo", "gp ligo fifth", "gp flows", "gp overlap"),
     packages=("torch",),
+    renders=("--study full --kept", "--study fifth --kept", "--study flows --kept", "--study overlap --kept"),
     quick="--study overlap --scale 0.02 --seeds 0 --epochs 1 --overlap 1 --dry-run --methods 'svgpcr M=50'",
 )
 
@@ -96,23 +99,30 @@ def wanted(study: Study, entries: Sequence[str], seeds: list[int] | None) -> lis
     return [(entry, seed, o) for seed in every for o in study.overlaps for entry in entries if seed in asked[entry]]
 
 
+def apart(entry: str, seed: int, study: Study, overlap: float) -> dict[str, Any]:
+    """A run in a process and one thread of its own."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    closely = study.closely and seed == 0 and entry in CLOSELY
+    given = json.dumps([entry, settings_of(entry, study.epochs), seed, study.scale, overlap, closely])
+    command = [sys.executable, "-m", __spec__.name, "--one", given]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ | threads, check=True)
+    return {"seed": seed} | json.loads(done.stdout.splitlines()[-1])
+
+
 def measure(study: Study, runs: list[tuple[str, int, float]], again: Sequence[str] = ()) -> None:
     """Run what is not kept, and all of the methods in `again`."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     for entry, seed, overlap in runs:
         key = key_of(entry, seed, study, overlap)
         # Read every time: another command may have written meanwhile.
         if key in study.kept.read() and entry not in again:
             continue
-        closely = study.closely and seed == 0 and entry in CLOSELY
-        given = json.dumps([entry, settings_of(entry, study.epochs), seed, study.scale, overlap, closely])
-        command = [sys.executable, "-m", __spec__.name, "--one", given]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ | threads, check=False)
+        study.kept.refuse_to_measure(key)
         words = f"seed {seed}, overlap {overlap:g}: {entry}"
-        if done.returncode:
+        try:
+            result = apart(entry, seed, study, overlap)
+        except subprocess.CalledProcessError:
             print(words, "failed", flush=True)
             continue
-        result = {"seed": seed} | json.loads(done.stdout.splitlines()[-1])
         study.kept.add(key, result)
         print(words, {name: round(value, 4) for name, value in result.items() if isinstance(value, float)}, flush=True)
 
@@ -121,8 +131,10 @@ def found(study: Study, runs: list[tuple[str, int, float]], overlap: float) -> R
     """The kept runs of every method that has any."""
     kept, results = study.kept.read(), {}
     for entry in METHODS:
-        keys = [key_of(entry, seed, study, overlap) for other, seed, o in runs if other == entry and o == overlap]
-        if several := [kept[key] for key in keys if key in kept]:
+        keys = {seed: key_of(entry, seed, study, overlap) for other, seed, o in runs if other == entry and o == overlap}
+        if several := [
+            study.kept.once(key, partial(apart, entry, seed, study, overlap)) for seed, key in keys.items() if key in kept
+        ]:
             results[entry] = several
     return results
 
@@ -188,10 +200,8 @@ def looked_at(results: Results) -> bool:
     return all(entry in results and "sampled" in results[entry][0] for entry in CLOSELY)
 
 
-def page_text(name: str, study: Study, runs: list[tuple[str, int, float]]) -> str:
-    results = {overlap: found(study, runs, overlap) for overlap in study.overlaps}
-    code = ", ".join(study.kept.codes([key_of(entry, seed, study, overlap) for entry, seed, overlap in runs]))
-    text = provenance(f"python -m benchmarks run gp_ligo --study {name}") + f"Code of the runs: {code}.\n\n"
+def page_text(name: str, study: Study, results: dict[float, Results]) -> str:
+    text = provenance(f"python -m benchmarks run gp_ligo --study {name}", study.kept) + "\n"
     text += about_data(study) + about_methods(study) + QUESTIONS[name]
     if name == "overlap":
         return text + overlap_table(results)
@@ -200,10 +210,9 @@ def page_text(name: str, study: Study, runs: list[tuple[str, int, float]]) -> st
     return text + (CLOSER if name == "fifth" and looked_at(one) else "")
 
 
-def draw(name: str, study: Study, runs: list[tuple[str, int, float]], folder: Path) -> None:
+def draw(name: str, study: Study, results: Results, folder: Path) -> None:
     from benchmarks.gp import gp_ligo_pictures as pictures
 
-    results = found(study, runs, study.overlaps[0])
     folder.mkdir(exist_ok=True, parents=True)
     if name == "flows":
         pictures.draw_flows(results, folder / "gp-flows.png")
@@ -224,6 +233,7 @@ def main() -> None:
     options.add_argument("--overlap", type=float, help="of the classes: 0 is none, 1 the usual")
     options.add_argument("--epochs", type=int, help="of the Gaussian processes, to try others than the study's")
     options.add_argument("--again", nargs="*", default=[], choices=METHODS, metavar="METHOD", help="measure these again")
+    options.add_argument("--kept", action="store_true", help="measure nothing, report the runs there are")
     options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor pictures")
     options.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw the pictures there, also with --dry-run")
     options.add_argument("--one", help=argparse.SUPPRESS)
@@ -240,13 +250,15 @@ def main() -> None:
         scale, epochs = given.scale or study.scale, given.epochs or study.epochs
         study = replace(study, scale=scale, overlaps=overlaps, epochs=epochs, kept=TRIALS)
     measured = wanted(study, given.methods or list(study.seeds), given.seeds)
-    measure(study, measured, given.again)
+    if not given.kept:
+        measure(study, measured, given.again)
     # The page shows all runs of the study, whichever of them this command was asked for.
     shown = measured if given.dry_run else wanted(study, list(METHODS), None)
-    text = page_text(given.study, study, shown)
+    results = {overlap: found(study, shown, overlap) for overlap in study.overlaps}
+    text = page_text(given.study, study, results)
     folder = given.pictures or (None if given.dry_run else IMAGES)
     if folder:
-        draw(given.study, study, shown, folder)
+        draw(given.study, study, results[study.overlaps[0]], folder)
     if given.dry_run:
         print("" if asked else "A trial with other data or settings than the study.\n\n", text)
     else:

@@ -59,20 +59,21 @@ def test_what_is_kept_is_not_run_again_and_tables_count_it(modules, tmp_path, mo
         return SimpleNamespace(returncode=0, stdout=json.dumps(result(seed, nll)))
 
     monkeypatch.setattr(gp_ligo.subprocess, "run", pretend)
-    for module in (modules.records, modules.page):
-        monkeypatch.setattr(module, "code", lambda: "abc")
+    monkeypatch.setattr(modules.records, "code", lambda: "abc")
+    monkeypatch.setattr(modules.records, "machine", lambda: "here")
     runs = gp_ligo.wanted(study, ["svgpcr M=50", "svgpcr-nf L=2 M=50"], [0, 1])
     gp_ligo.measure(study, runs)
     gp_ligo.measure(study, runs)
     gp_ligo.measure(study, runs[:1], again=["svgpcr M=50"])
     assert asked == [run[:2] for run in runs] + [("svgpcr M=50", 0)]
-    text = gp_ligo.page_text("flows", study, runs)
-    assert "Code of the runs: abc." in text
+    results = gp_ligo.found(study, runs, 1.0)
+    text = gp_ligo.page_text("flows", study, {1.0: results})
+    assert text.splitlines()[0].endswith(" at abc (here).")
     row = next(line for line in text.splitlines() if line.startswith("| svgpcr-nf L=2"))
     # Two runs, 1.25 and 1.35, and the same difference for both seeds.
     assert row.split(" | ")[1:3] == ["2", "1.300 ±0.635"]
     assert row.split(" | ")[5] == "0.250 ±0.000"
-    modules.gp_ligo_pictures.draw_flows(gp_ligo.found(study, runs, 1.0), tmp_path / "flows.png")
+    modules.gp_ligo_pictures.draw_flows(results, tmp_path / "flows.png")
     assert (tmp_path / "flows.png").stat().st_size > 0
 
 

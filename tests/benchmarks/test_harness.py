@@ -37,8 +37,8 @@ def test_every_block_is_on_a_page_and_belongs_to_one_benchmark() -> None:
 
 
 def test_every_block_comes_from_records() -> None:
-    # Their commands measure in processes of their own, or fit models for pictures, and then write.
-    apart = {"gp_ligo", "dalc_model"}
+    # Its command fits models for pictures, and then writes.
+    apart = {"dalc_model"}
     assert {script.name for script in scripts().values() if script.declared.sections and not script.declared.renders} == apart
 
 
@@ -204,14 +204,19 @@ def test_all_methods_stand_beside_the_same_majority_vote() -> None:
         assert sum(gaps.values()) / len(gaps) == pytest.approx(answers.number(own["*mean*"]) - majority, abs=0.06), name
 
 
-def test_a_block_comes_from_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "arguments", "section"),
+    [("extreme_spammers", "", "extreme spammers"), ("gp_ligo", "--study overlap --kept", "gp overlap")],
+)
+def test_a_block_comes_from_its_records(name: str, arguments: str, section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written = {}
-    script = scripts()["extreme_spammers"]
+    script = scripts()[name]
+    assert arguments in script.declared.renders
     module = running.load(script)
     monkeypatch.setattr(module, "put", lambda section, text: written.update({section: text}))
     monkeypatch.setattr(records, "RENDERING", True)
-    running.call(module, script, [])
-    assert written["extreme spammers"].strip() == page.block("extreme spammers").strip()
+    running.call(module, script, arguments.split())
+    assert written[section].strip() == page.block(section).strip()
 
 
 def test_the_tables_of_the_start_page_are_those_of_the_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
