@@ -1,6 +1,7 @@
 """DALC without asking: Table 2 and figures 2 to 4 of Yang et al. (2018), with recorded crowds in the place of the private one.
 
     python -m benchmarks run dalc_model                            # ten seeds, written to its page
+    python -m benchmarks run dalc_model --kept                     # from its records alone, without figure 2
     python -m benchmarks run dalc_model --seeds 1 --dry-run
 
 Each method trains a classifier on the votes; accuracy and AUC are of items without votes. *MV* is two-stage with majority vote,
@@ -34,13 +35,15 @@ from crowdwise.trust.metrics import accuracy, auc
 
 BENCHMARK = Benchmark(
     "Does DALC's model beat simpler ones without asking?",
-    sections=("dalc model",),
+    sections=("dalc model", "dalc expertise", "dalc settings"),
     data=("labelme", "rte", "sentence_polarity"),
     packages=("torch",),
+    renders=("--kept",),
     quick="labelme --seeds 1 --dry-run",
 )
 
 RECORDS = Records("dalc_model")
+COMMAND = "python -m benchmarks run dalc_model"
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "MV": ("two-stage", {"aggregator": "majority"}),
     "LFC": ("raykar", {}),
@@ -64,8 +67,9 @@ EXPERTS = "experts"
 SETS = (EXPERTS, *RECORDED)
 #: Users with 50 votes each, 5 votes per item; a fifth of the items is for testing.
 SCALE, SIZE, TESTED = 0.05, (1e-3, 5_000), 0.2
-RANKS = (5, 10, 20, 50, 100)
-PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+#: Figure 4: what is varied, and on which sets.
+VARIED = {"rank": (5, 10, 20, 50, 100), "penalty": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)}
+VARIED_ON = (EXPERTS, "labelme")
 #: Votes that an annotator needs for a share of right ones to mean something.
 FEWEST = 10
 
@@ -94,17 +98,16 @@ def key_of(name: str, method: str, settings: dict[str, Any], seed: int) -> str:
     return json.dumps([name, method, settings, seed])
 
 
-def kept_seeds(name: str, most: int) -> list[int]:
-    """Seeds of which there is a run of every method."""
+def kept_seeds(runs: Sequence[tuple[str, str, dict[str, Any]]], most: int) -> list[int]:
+    """Seeds of which all of these runs, set with method and settings, are kept."""
     kept = RECORDS.read()
-    return [seed for seed in range(most) if all(key_of(name, *one, seed) in kept for one in METHODS.values())]
+    return [seed for seed in range(most) if all(key_of(*one, seed) in kept for one in runs)]
 
 
 def measured(name: str, method: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Fit, unless there is such a run."""
-    key = key_of(name, method, settings, seed)
-    kept = RECORDS.read()
-    if key not in kept:
+
+    def run() -> dict[str, float]:
         data, started = data_of(name, seed), process_time()
         model = fitted(method, settings, data, seed)
         seconds = process_time() - started
@@ -115,10 +118,25 @@ def measured(name: str, method: str, settings: dict[str, Any], seed: int) -> dic
             "labels": accuracy(model.result_.posterior[labelled], data.truth[labelled]),
             "seconds": seconds,
         }
-        RECORDS.add(key, found)
-        print(key, found, flush=True)
+        print(name, method, settings, seed, found, flush=True)
         return found
-    return dict(kept[key])
+
+    found: dict[str, float] = RECORDS.once(key_of(name, method, settings, seed), run)
+    return found
+
+
+@RECORDS.each
+def expertise(name: str) -> dict[str, list[float]]:
+    """Of the annotators with FEWEST votes and more: what dalc takes them for, and the share of their votes that is right."""
+    data = data_of(name, 0)
+    votes, model = data.votes, fitted("dalc", {}, data, 0)
+    logit = np.einsum("ed,ed->e", model.traits(data.X)[votes.item], model.embedding_[votes.annotator])
+    many, known = votes.votes_per_annotator >= FEWEST, data.truth[votes.item] >= 0
+    counts = np.maximum(votes.votes_per_annotator, 1)
+    learned = np.bincount(votes.annotator, dalc_table.sigmoid(logit), votes.n_annotators) / counts
+    hit = np.bincount(votes.annotator, known & (votes.label == data.truth[votes.item]), votes.n_annotators)
+    right = hit / np.maximum(np.bincount(votes.annotator, known, votes.n_annotators), 1)
+    return {"learned": learned[many].tolist(), "right": right[many].tolist()}
 
 
 def main_table(name: str, seeds: Sequence[int]) -> str:
@@ -171,21 +189,15 @@ def draw_expertise(target: Path) -> str:
     """Figure 3: what dalc takes the annotators of recorded crowds for, beside the share of their votes that is right."""
     import matplotlib.pyplot as plt
 
+    found = {name: expertise(name) for name in RECORDED}
     figure, axes = plt.subplots(1, len(RECORDED), figsize=(10, 3), layout="constrained")
     told = []
-    for axis, name in zip(axes, RECORDED, strict=True):
-        data = data_of(name, 0)
-        votes, model = data.votes, fitted("dalc", {}, data, 0)
-        logit = np.einsum("ed,ed->e", model.traits(data.X)[votes.item], model.embedding_[votes.annotator])
-        many, known = votes.votes_per_annotator >= FEWEST, data.truth[votes.item] >= 0
-        counts = np.maximum(votes.votes_per_annotator, 1)
-        learned = np.bincount(votes.annotator, dalc_table.sigmoid(logit), votes.n_annotators) / counts
-        hit = np.bincount(votes.annotator, known & (votes.label == data.truth[votes.item]), votes.n_annotators)
-        right = hit / np.maximum(np.bincount(votes.annotator, known, votes.n_annotators), 1)
-        axis.hist([learned[many], right[many]], bins=20, range=(0, 1), label=["learned", "share of right votes"])
-        axis.set(title=f"{name}, {many.sum()} annotators", xlabel="expertise", ylabel="annotators")
-        fit = np.corrcoef(learned[many], right[many])[0, 1]
-        told.append(f"{name} {learned[many].mean():.2f}, truly {right[many].mean():.2f} (correlation {fit:.2f})")
+    for axis, (name, one) in zip(axes, found.items(), strict=True):
+        learned, right = one["learned"], one["right"]
+        axis.hist([learned, right], bins=20, range=(0, 1), label=["learned", "share of right votes"])
+        axis.set(title=f"{name}, {len(learned)} annotators", xlabel="expertise", ylabel="annotators")
+        fit = np.corrcoef(learned, right)[0, 1]
+        told.append(f"{name} {np.mean(learned):.2f}, truly {np.mean(right):.2f} (correlation {fit:.2f})")
     axes[0].legend(fontsize=8)
     figure.savefig(target, dpi=110)
     plt.close(figure)
@@ -198,8 +210,8 @@ def draw_settings(seeds: Sequence[int], target: Path) -> str:
 
     figure, axes = plt.subplots(2, 2, figsize=(8, 6), layout="constrained", sharey="row")
     lines = []
-    for row, name in enumerate((EXPERTS, "labelme")):
-        for axis, setting, values in ((axes[row, 0], "rank", RANKS), (axes[row, 1], "penalty", PENALTIES)):
+    for row, name in enumerate(VARIED_ON):
+        for axis, (setting, values) in zip(axes[row], VARIED.items(), strict=True):
             runs = [[measured(name, "dalc", {setting: value}, seed) for seed in seeds] for value in values]
             for column in ("accuracy", "auc"):
                 found = 100 * np.array([[run[column] for run in some] for some in runs])
@@ -219,39 +231,61 @@ def main() -> None:
     options.add_argument("sets", nargs="*", default=list(SETS), metavar="SET", help=f"of {', '.join(SETS)}")
     options.add_argument("--seeds", type=int, default=10)
     options.add_argument("--sweep", type=int, default=3, metavar="SEEDS", help="of traits and penalties, figure 4")
-    options.add_argument("--kept", action="store_true", help="tables of the runs there are, without figures")
+    options.add_argument("--kept", action="store_true", help="measure nothing, report the runs there are")
     options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor pictures")
     told = options.parse_args()
-    seeds = {name: kept_seeds(name, told.seeds) if told.kept else range(told.seeds) for name in told.sets}
+    seeds: dict[str, Sequence[int]] = {name: range(told.seeds) for name in told.sets}
+    sweep: Sequence[int] = range(told.sweep)
+    if told.kept:
+        seeds = {name: kept_seeds([(name, *one) for one in METHODS.values()], told.seeds) for name in told.sets}
+        varied = [(setting, value) for setting, values in VARIED.items() for value in values]
+        sweep = kept_seeds([(name, "dalc", {one: value}) for name in VARIED_ON for one, value in varied], told.sweep)
     tables = "\n".join(main_table(name, some) for name, some in seeds.items() if some)
     if told.dry_run:
         print(tables)
         return
-    text = f"""{provenance("python -m benchmarks run dalc_model")}
+    put(
+        "dalc model",
+        f"""{provenance(COMMAND, RECORDS)}
 Mean ± half width of the 95% interval over seeds, in percent. A seed draws experts, queries and answers again; on recorded votes
 it is that of the start, and on rte also of the split. The paper's columns are of its private set.
 
-{tables}
-{"" if told.kept else figures(told.sweep)}"""
-    put("dalc model", text)
+{tables}""",
+    )
+    if sweep:
+        put_settings(sweep)
+    if not told.kept:
+        draw_experts(IMAGES / "dalc-experts.png")
+    if not told.kept or all(json.dumps(["expertise", name]) in RECORDS.read() for name in RECORDED):
+        put_expertise()
 
 
-def figures(n_seeds: int) -> str:
-    """Figures 2 to 4, drawn; what stands beside them."""
-    draw_experts(IMAGES / "dalc-experts.png")
-    expertise = draw_expertise(IMAGES / "dalc-expertise.png")
-    settings = draw_settings(range(n_seeds), IMAGES / "dalc-settings.png")
-    return f"""**Figure 2**, experts, seed 0: true reliability of votes and expertise of users, and what `dalc` learns of them.
-
-![Reliability and expertise, true and learned](images/dalc-experts.png)
-
-**Figure 3**: learned expertise of those with at least {FEWEST} votes, mean: {expertise}. The paper's crowd has a mean of 0.88.
-
-![Learned expertise of annotators](images/dalc-expertise.png)
-
-**Figure 4**, {n_seeds} seeds (bars are standard deviations). The paper finds a top at `rank` 10 and `penalty` 0.01.
+def put_settings(seeds: Sequence[int]) -> None:
+    """Figure 4."""
+    settings = draw_settings(seeds, IMAGES / "dalc-settings.png")
+    bars = f"{len(seeds)} seeds (bars are standard deviations)"
+    text = f"""**Figure 4**, {bars}. The paper finds a top at `rank` 10 and `penalty` 0.01.
 
 ![Traits and penalty](images/dalc-settings.png)
 
 {settings}
 """
+    put("dalc settings", f"{provenance(COMMAND, RECORDS)}\n{text}")
+
+
+def put_expertise() -> None:
+    """Figures 2 and 3; the former is drawn apart, of single votes, which no record has."""
+    told = draw_expertise(IMAGES / "dalc-expertise.png")
+    text = f"""**Figure 2**, experts, seed 0: true reliability of votes and expertise of users, and what `dalc` learns of them.
+
+![Reliability and expertise, true and learned](images/dalc-experts.png)
+
+**Figure 3**: learned expertise of those with at least {FEWEST} votes, mean: {told}. The paper's crowd has a mean of 0.88.
+
+![Learned expertise of annotators](images/dalc-expertise.png)
+"""
+    put("dalc expertise", f"{provenance(COMMAND, RECORDS)}\n{text}")
+
+
+if __name__ == "__main__":
+    main()

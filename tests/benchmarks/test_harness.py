@@ -37,9 +37,7 @@ def test_every_block_is_on_a_page_and_belongs_to_one_benchmark() -> None:
 
 
 def test_every_block_comes_from_records() -> None:
-    # Its command fits models for pictures, and then writes.
-    apart = {"dalc_model"}
-    assert {script.name for script in scripts().values() if script.declared.sections and not script.declared.renders} == apart
+    assert [script.name for script in scripts().values() if script.declared.sections and not script.declared.renders] == []
 
 
 def test_every_block_says_which_code_made_it() -> None:
@@ -217,6 +215,20 @@ def test_a_block_comes_from_its_records(name: str, arguments: str, section: str,
     monkeypatch.setattr(records, "RENDERING", True)
     running.call(module, script, arguments.split())
     assert written[section].strip() == page.block(section).strip()
+
+
+def test_what_traits_and_penalty_do_to_dalc_comes_from_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = {}
+    module = running.load(scripts()["dalc_model"])
+    monkeypatch.setattr(
+        module, "put", lambda section, text: written.update({section: page.relative(text, EVIDENCE / "papers.md")})
+    )
+    monkeypatch.setattr(module, "IMAGES", tmp_path)
+    monkeypatch.setattr(records, "RENDERING", True)
+    module.put_settings(range(3))
+    assert written["dalc settings"].strip() == page.block("dalc settings").strip()
+    with pytest.raises(records.NotMeasuredError, match="dalc_model"):
+        module.put_settings(range(4))
 
 
 def test_the_tables_of_the_start_page_are_those_of_the_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
