@@ -60,4 +60,4 @@ def test_train_chooses_a_classifier(tmp_path: Path) -> None:
     words = [str(tmp_path / "votes.csv"), "--features", str(tmp_path / "X.npz"), "--method", "auto", "--explain-choice"]
     code, _, err = run("train", *words)
     assert code == 0
-    assert "chose two-stage (aggregator=majority), without comparing methods: only 60 items" in " ".join(err.split())
+    assert "chose raykar (classifier=gaussian), without comparing methods: only 60 items" in " ".join(err.split())

@@ -83,7 +83,7 @@ def test_of_a_process_it_is_said_what_it_chose_and_whether_it_converged(run: Run
     assert (document["likelihood"], document["scaling"]) == (model.likelihood_, "columns")
     assert document["bound"] == pytest.approx(sum(model.bound_.values()))
     state = "converged" if document["converged"] else "NOT converged"
-    assert f"svgpcr: {state} after 100 epochs; likelihood {model.likelihood_}, scaling columns" in result.stderr
+    assert f"svgpcr: {state} after 333 epochs; likelihood {model.likelihood_}, scaling columns" in result.stderr
 
 
 def test_the_command_is_as_sure_as_the_library(run: Run, files: Path) -> None:

@@ -166,10 +166,12 @@ def test_a_link_signs_in_whoever_opens_it_where_somebody_else_is(campaign: Serve
         # The page is open: the address changes, and nothing would be loaded.
         browser.run(f"location.href = '{campaign.url}/#{tokens[second]}'")
         signed_in(browser, second)
-        seen(browser, shown)
+        answered = seen(browser, shown)
         browser.click("#choices button")
         seen(browser, "document.getElementById('status').innerText", lambda found: found == "saved")
         assert (votes_of(first), votes_of(second)) == (0, 1)
+        # Not before the next question is there: a click until then is none.
+        seen(browser, shown, lambda found: bool(found) and found != answered)
         # Somebody else signs in in another tab: what is answered here is nobody's.
         browser.run(f"fetch('/signin', {{method: 'POST', body: 'token={tokens[first]}'}}).then(() => 1)")
         browser.click("#choices button")

@@ -366,7 +366,7 @@ def test_a_function_that_makes_something_else_is_refused_before_training(setting
         (torch.optim.lr_scheduler.ReduceLROnPlateau, "ReduceLROnPlateau"),
         (
             lambda optimiser: torch.optim.lr_scheduler.StepLR(optimiser, 5),
-            r"function of \(optimiser, steps\).*after every batch",
+            r"function of \(optimiser, steps\).*after each of which",
         ),
         (partial(torch.optim.lr_scheduler.StepLR, step_size=5), "does not take these two"),
     ],
