@@ -84,7 +84,8 @@ def measure_all(methods: list[str], n_votes: int) -> None:
     text = [
         provenance("python -m benchmarks run scale", RUNS),
         f"\n{n_votes:,} simulated votes: {n_votes // 10:,} items, 1,000 annotators, K = 5 (2 where the method takes no more), "
-        "seed 0, default settings; one process each, memory with the votes and Python included.\n",
+        "seed 0, default settings; one process each, the second of loading what is compiled included, memory with votes and "
+        "Python.\n",
         table(["method", "seconds", "iterations", "GB", "labels right, %", "announced"], rows),
     ]
     put("scale", "\n".join(text))

@@ -20,7 +20,7 @@ def test_free_text_as_labels_is_refused_before_anything_is_allocated(monkeypatch
 def test_a_dear_fit_is_announced_and_an_impossible_one_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_memory", lambda: 8e9)
     cost.announce("slow", operations=1e9, memory=1e9, advice="wait")
-    with pytest.warns(CostWarning, match="slow will take about 10 minutes.*use fast"):
+    with pytest.warns(CostWarning, match="slow may take up to 10 minutes.*use fast"):
         cost.announce("slow", operations=600 * 5e8, memory=1e9, advice="use fast")
     with pytest.raises(InputError, match="about 80 GB of memory; this machine has 8 GB; use fast"):
         cost.announce("slow", operations=1.0, memory=80e9, advice="use fast")

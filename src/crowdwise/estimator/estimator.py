@@ -388,7 +388,10 @@ def announce(method: str, *, operations: float, memory: float, advice: str) -> N
     seconds = operations / _PER_SECOND
     if seconds > _SLOW_SECONDS:
         warnings.warn(
-            f"{method} will take about {seconds / 60:.0f} minutes on these votes; {advice}", CostWarning, stacklevel=4
+            # Most fits end long before their largest number of iterations, and compiled loops are faster.
+            f"{method} may take up to {seconds / 60:.0f} minutes on these votes; {advice}",
+            CostWarning,
+            stacklevel=4,
         )
 
 
