@@ -72,7 +72,7 @@ class CrowdwiseWarning(UserWarning):
 
 
 class CostWarning(CrowdwiseWarning):
-    """A fit will take minutes; the message says about how many and what to do instead."""
+    """A fit may take minutes; the message says up to how many and what to do instead."""
 
 
 class DataWarning(CrowdwiseWarning):

@@ -351,7 +351,7 @@ def test_many_items_are_announced_or_refused(method: str, monkeypatch: pytest.Mo
     features, truth = quadrants(12, 40)
     votes = crowd(12, truth)
     monkeypatch.setattr(cost, "_SLOW_SECONDS", 0.0)
-    with pytest.warns(CostWarning, match=f"{method} will take .* use svgpcr"):
+    with pytest.warns(CostWarning, match=f"{method} may take up to .* use svgpcr"):
         make(method, max_iter=200).fit(features, votes)
     monkeypatch.setattr(cost, "_SLOW_SECONDS", 60.0)
     monkeypatch.setattr(cost, "_memory", lambda: 1e4)

@@ -262,7 +262,7 @@ def test_dear_fits_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     import crowdwise.estimator.estimator as cost
 
     monkeypatch.setattr(cost, "_SLOW_SECONDS", 0.0)
-    with pytest.warns(CostWarning, match="cnmf will take"):
+    with pytest.warns(CostWarning, match="cnmf may take up to"):
         make("cnmf").fit(crowd(0, 100, diagonal_crowd(5, 2, 0.8))[0])
 
 
